@@ -1,0 +1,6 @@
+"""`python -m hotprefix` is the `hotprefix` command."""
+
+from hotprefix.app.cli import main
+
+if __name__ == "__main__":
+    main()

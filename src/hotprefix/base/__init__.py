@@ -1,0 +1,1 @@
+"""Ids, errors and the injected clock: what every other room may use."""

@@ -1,0 +1,61 @@
+"""The engine as the API sees it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from typing import Protocol
+
+from hotprefix.base.ids import RequestId
+from hotprefix.engine.request import Delta, GenerationRequest
+from hotprefix.prompt.chat import ChatTemplate
+from hotprefix.prompt.tokenizer import Tokenizer
+
+
+@dataclass(frozen=True, slots=True)
+class ServedModel:
+    """What the API needs to know of the model behind the engine.
+
+    `context_length` is in tokens (prompt and answer together); `created` in Unix seconds.
+    """
+
+    name: str
+    aliases: tuple[str, ...]
+    context_length: int
+    created: int
+    tokenizer: Tokenizer
+    template: ChatTemplate
+    fingerprint: str
+
+
+class EngineFront(Protocol):
+    """Takes requests from an event loop and streams their deltas back."""
+
+    @property
+    def model(self) -> ServedModel: ...
+
+    @property
+    def ready(self) -> bool:
+        """True once the first request would be served at full speed."""
+        ...
+
+    @property
+    def in_flight(self) -> int:
+        """Requests accepted and not ended."""
+        ...
+
+    def check(self, request: GenerationRequest) -> None:
+        """Raise the `RequestError` or `Unavailable` that `stream` would raise."""
+        ...
+
+    def stream(self, request: GenerationRequest) -> AsyncIterator[Delta]:
+        """Submit and yield deltas until the one with `last`.
+
+        Closing the iterator early (the client went away) aborts the request and frees its
+        blocks. Raises `RequestError` or `Unavailable` before the first delta.
+        """
+        ...
+
+    def abort(self, request_id: RequestId) -> None:
+        """End a request; its stream gets a last delta with `aborted`. Unknown ids are ignored."""
+        ...
