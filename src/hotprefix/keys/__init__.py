@@ -1,0 +1,1 @@
+"""One identity for a block everywhere: scope, then the chained digest of its token history."""

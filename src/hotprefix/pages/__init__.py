@@ -1,0 +1,1 @@
+"""The KV bytes: one arena of blocks in the compute format."""

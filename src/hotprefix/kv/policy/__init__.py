@@ -1,0 +1,20 @@
+"""Eviction policies by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+from hotprefix.kv.policy.adaptive import AdaptivePolicy
+from hotprefix.kv.policy.base import EvictionPolicy
+from hotprefix.kv.policy.lru import LruPolicy
+from hotprefix.kv.policy.slru import SlruPolicy
+
+POLICIES: dict[str, Callable[[int], EvictionPolicy]] = {
+    "lru": lambda capacity: LruPolicy(),
+    "slru": SlruPolicy,
+    "adaptive": lambda capacity: AdaptivePolicy(capacity, Random(0)),
+}
+"""Name → constructor; the argument is the number of blocks that the cache may hold."""
+
+__all__ = ["POLICIES", "EvictionPolicy"]

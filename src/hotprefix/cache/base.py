@@ -1,0 +1,100 @@
+"""The verbs between the scheduler and the KV cache."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from hotprefix.base.ids import BlockId
+from hotprefix.cache.holding import Holding
+from hotprefix.cache.logits import Logits
+from hotprefix.keys.chain import TokenHistory
+from hotprefix.kv.node import Node
+
+
+class BlockCopier(Protocol):
+    """Moves bytes inside the arena."""
+
+    def copy(self, source: BlockId, target: BlockId) -> None:
+        """Make the bytes of `target` equal to those of `source`, in every layer."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class ReusePlan:
+    """What `open` will do for a prompt: share `nodes`, copy `source`, allocate `fresh` blocks.
+
+    `reused` tokens need no computing; with `logits` the whole prompt needs none. `epoch` is the
+    tree's when the plan was made: a plan made before a change is refused.
+    """
+
+    reused: int
+    fresh: int
+    nodes: tuple[Node, ...] = ()
+    source: Node | None = None
+    logits: Logits | None = None
+    epoch: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CacheGauges:
+    """Blocks by what they do now; bytes of kept logits; evictions since the start."""
+
+    total: int
+    free: int
+    private: int
+    cached: int
+    held: int
+    logits_bytes: int
+    evicted: int
+
+
+class KvCache(Protocol):
+    """Finds, lends, fills and gives back the blocks of sequences. Not thread-safe.
+
+    | verb          | changes                                                          |
+    | ------------- | ---------------------------------------------------------------- |
+    | `plan`        | nothing                                                          |
+    | `open`        | leases shared blocks, copies a partial one, allocates; may evict |
+    | `grow`        | adds blocks to a table; may evict                                |
+    | `commit`      | seals the blocks that became full, so that others can find them  |
+    | `keep_logits` | keeps the logits behind the prompt, for exact repeats            |
+    | `share_tail`  | offers the prompt's partial last block, as a copy                |
+    | `close`       | offers what was computed for reuse, gives everything back        |
+    """
+
+    @property
+    def block_size(self) -> int: ...
+
+    @property
+    def usable_blocks(self) -> int:
+        """Blocks that one sequence could have if it were alone."""
+        ...
+
+    def available(self) -> int:
+        """Blocks that are free or could be made free now."""
+        ...
+
+    def plan(self, history: TokenHistory) -> ReusePlan: ...
+
+    def open(self, history: TokenHistory, plan: ReusePlan) -> Holding | None:
+        """Carry out a plan; None, and nothing changed, if the arena is full."""
+        ...
+
+    def grow(self, holding: Holding, tokens: int) -> bool:
+        """Make room for `tokens` tokens in all; False, and nothing changed, if full."""
+        ...
+
+    def commit(self, holding: Holding) -> None: ...
+
+    def keep_logits(self, holding: Holding, logits: Logits) -> None: ...
+
+    def share_tail(self, holding: Holding) -> None: ...
+
+    def close(self, holding: Holding) -> None: ...
+
+    def chunk_end(self, start: int, wanted: int, total: int) -> int:
+        """Where a prefill chunk may end; see `ReuseRules.chunk_end`."""
+        ...
+
+    def gauges(self) -> CacheGauges: ...

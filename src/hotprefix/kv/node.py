@@ -1,0 +1,49 @@
+"""One block in the prefix tree."""
+
+from __future__ import annotations
+
+from hotprefix.base.ids import BlockId, BlockKey
+
+
+class Node:
+    """A sealed block: its key, its tokens and its place in the tree.
+
+    A node whose `tokens` are fewer than a block's is a *tail*: it has no children and is
+    found by its tokens, to be copied. The root of a scope has no block (`block` is -1).
+    `holders` counts the leases on the node; whoever holds a node holds its ancestors too,
+    so `holders == 0` is true of a whole subtree at once.
+    """
+
+    __slots__ = ("block", "children", "hits", "holders", "key", "parent", "tokens", "touched")
+
+    def __init__(self, key: BlockKey, parent: Node | None, tokens: bytes, block: BlockId) -> None:
+        self.key = key
+        self.parent = parent
+        self.tokens = tokens
+        self.block = block
+        self.children: dict[BlockKey, Node] = {}
+        self.holders = 0
+        self.touched = 0
+        self.hits = 0
+
+    @property
+    def is_root(self) -> bool:
+        return self.parent is None
+
+    @property
+    def is_candidate(self) -> bool:
+        """Whether it may be evicted: a leaf that nobody holds."""
+        return not self.holders and not self.children and self.parent is not None
+
+    def path(self) -> list[Node]:
+        """From the first block to this one, the root left out."""
+        nodes: list[Node] = []
+        node: Node = self
+        while node.parent is not None:
+            nodes.append(node)
+            node = node.parent
+        nodes.reverse()
+        return nodes
+
+    def __repr__(self) -> str:
+        return f"Node({self.key.hex()[:8]}, block={self.block}, holders={self.holders})"

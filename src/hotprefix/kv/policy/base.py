@@ -1,0 +1,87 @@
+"""What an eviction policy does: it ranks. The tree decides who may go at all."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable
+from typing import Protocol
+
+from hotprefix.base.errors import LogicError
+from hotprefix.kv.node import Node
+
+
+class EvictionPolicy(Protocol):
+    """Ranks the candidates: leaves that nobody holds.
+
+    `add` and `discard` keep the set of candidates; `inserted`, `touched` and `removed` tell of
+    every node's life, candidate or not. `pop` takes the worst candidate out of the set.
+    """
+
+    name: str
+
+    def inserted(self, node: Node) -> None: ...
+
+    def touched(self, node: Node) -> None: ...
+
+    def removed(self, node: Node) -> None: ...
+
+    def add(self, node: Node) -> None: ...
+
+    def discard(self, node: Node) -> None: ...
+
+    def pop(self) -> Node:
+        """Remove and return the worst candidate. Raises `LogicError` if there is none."""
+        ...
+
+    def __len__(self) -> int:
+        """Number of candidates."""
+        ...
+
+
+class CandidateHeap:
+    """A set of nodes that gives up the one of lowest rank; `discard` is lazy.
+
+    Stale entries are skipped on `pop` and swept out when they outnumber the live ones, so
+    memory stays within a constant of the number of candidates.
+    """
+
+    def __init__(self, rank: Callable[[Node], tuple[int, ...]]) -> None:
+        self._rank = rank
+        self._heap: list[tuple[tuple[int, ...], int, Node]] = []
+        self._live: dict[Node, int] = {}
+        self._serial = 0
+
+    def __len__(self) -> int:
+        return len(self._live)
+
+    def __contains__(self, node: Node) -> bool:
+        return node in self._live
+
+    def add(self, node: Node) -> None:
+        """Add a node, or rank it again if it is in."""
+        self._serial += 1
+        self._live[node] = self._serial
+        heapq.heappush(self._heap, (self._rank(node), self._serial, node))
+        if len(self._heap) > 2 * len(self._live) + 64:
+            self._heap = [entry for entry in self._heap if self._live.get(entry[2]) == entry[1]]
+            heapq.heapify(self._heap)
+
+    def discard(self, node: Node) -> None:
+        """Take a node out, if it is in."""
+        self._live.pop(node, None)
+
+    def peek(self) -> Node | None:
+        """The node of lowest rank."""
+        heap = self._heap
+        while heap and self._live.get(heap[0][2]) != heap[0][1]:
+            heapq.heappop(heap)
+        return heap[0][2] if heap else None
+
+    def pop(self) -> Node:
+        """Remove and return the node of lowest rank."""
+        node = self.peek()
+        if node is None:
+            raise LogicError("there is no candidate for eviction")
+        heapq.heappop(self._heap)
+        del self._live[node]
+        return node
