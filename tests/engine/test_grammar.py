@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 
 import numpy as np
 import pytest
-import tokenizers
-from tokenizers import decoders, models, pre_tokenizers, trainers
 
 from hotprefix.base.errors import InvalidRequest
 from hotprefix.engine.grammar import GrammarCompiler, Matcher
 from hotprefix.engine.request import Grammar, GrammarKind
+from tests.engine.small_bpe import ByteLevelBpe
 
-EOS = 1
+EOS = ByteLevelBpe.EOS
 PADDED = 37
 
 SCHEMA = {
@@ -27,45 +25,6 @@ SCHEMA = {
     "required": ["name", "age", "tags"],
     "additionalProperties": False,
 }
-
-
-class ByteLevelBpe:
-    """A small real tokenizer, trained on the spot."""
-
-    def __init__(self) -> None:
-        self.inner = tokenizers.Tokenizer(models.BPE())
-        self.inner.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-        self.inner.decoder = decoders.ByteLevel()
-        trainer = trainers.BpeTrainer(
-            vocab_size=400,
-            special_tokens=["<|endoftext|>", "<|im_end|>"],
-            initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
-            show_progress=False,
-        )
-        self.inner.train_from_iterator(['{"name": "Ann", "age": 12, "tags": ["red", "green"]}'] * 9, trainer)
-
-    @property
-    def vocab_size(self) -> int:
-        return int(self.inner.get_vocab_size())
-
-    @property
-    def longest_token(self) -> int:
-        return max(len(token) for token in self.inner.get_vocab())
-
-    def encode(self, text: str) -> list[int]:
-        return list(self.inner.encode(text).ids)
-
-    def decode(self, token_ids: Sequence[int]) -> str:
-        return str(self.inner.decode(list(token_ids)))
-
-    def token_bytes(self, token_id: int) -> bytes:
-        raise NotImplementedError
-
-    def stream(self) -> object:
-        raise NotImplementedError
-
-    def to_json(self) -> str:
-        return str(self.inner.to_str())
 
 
 @pytest.fixture(scope="module")
