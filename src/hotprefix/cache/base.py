@@ -71,11 +71,11 @@ class KvCache(Protocol):
         """Blocks that one sequence could have if it were alone."""
         ...
 
-    def available(self) -> int:
-        """Blocks that are free or could be made free now."""
-        ...
-
     def plan(self, history: TokenHistory) -> ReusePlan: ...
+
+    def spare(self, plan: ReusePlan) -> int:
+        """Blocks that would still be available after `open`; negative if it can't succeed."""
+        ...
 
     def open(self, history: TokenHistory, plan: ReusePlan) -> Holding | None:
         """Carry out a plan; None, and nothing changed, if the arena is full."""

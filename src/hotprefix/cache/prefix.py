@@ -45,9 +45,6 @@ class PrefixCache:
     def usable_blocks(self) -> int:
         return self.pool.size
 
-    def available(self) -> int:
-        return self.pool.free + self.tree.evictable
-
     def chunk_end(self, start: int, wanted: int, total: int) -> int:
         return self.rules.chunk_end(start, wanted, total)
 
@@ -67,6 +64,12 @@ class PrefixCache:
             source = match.nodes[shared] if shared < len(match.nodes) else match.partial
         blocks = -(-total // size)
         return ReusePlan(reused, blocks - shared, match.nodes[:shared], source, logits, self._epoch)
+
+    def spare(self, plan: ReusePlan) -> int:
+        kept = {node for node in plan.nodes if not node.holders}
+        if plan.source is not None:
+            kept.update(node for node in plan.source.path() if not node.holders)
+        return self.pool.free + self.tree.evictable - len(kept) - plan.fresh
 
     def open(self, history: TokenHistory, plan: ReusePlan) -> Holding | None:
         if plan.epoch != self._epoch:

@@ -25,14 +25,14 @@ class UncachedCache:
     def usable_blocks(self) -> int:
         return self.pool.size
 
-    def available(self) -> int:
-        return self.pool.free
-
     def chunk_end(self, start: int, wanted: int, total: int) -> int:
         return self.rules.chunk_end(start, wanted, total)
 
     def plan(self, history: TokenHistory) -> ReusePlan:
         return ReusePlan(reused=0, fresh=-(-len(history) // self.block_size))
+
+    def spare(self, plan: ReusePlan) -> int:
+        return self.pool.free - plan.fresh
 
     def open(self, history: TokenHistory, plan: ReusePlan) -> Holding | None:
         blocks = self.pool.allocate(plan.fresh)

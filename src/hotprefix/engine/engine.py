@@ -1,0 +1,197 @@
+"""The engine: one thread that steps, and the verbs that other threads call."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
+
+import structlog
+
+from hotprefix.base.clock import Clock
+from hotprefix.base.errors import ContextLengthExceeded, Draining, InvalidRequest, Overloaded
+from hotprefix.base.ids import RequestId
+from hotprefix.engine.front import ServedModel
+from hotprefix.engine.mailbox import Mailboxes
+from hotprefix.engine.request import Delta, DeltaSink, FinishReason, GenerationRequest
+from hotprefix.engine.stepper import Stepper
+
+_DRAINING = "The server is shutting down. Try another one, or again later."
+_log = structlog.get_logger("hotprefix.engine")
+
+
+@dataclass(frozen=True, slots=True)
+class EngineLimits:
+    """What a request may ask for: tokens of prompt and answer, and requests in the line."""
+
+    context_length: int
+    arena_tokens: int
+    max_waiting: int
+
+
+class Engine:
+    """Implements `EngineFront` over a `Stepper` that only the engine's own thread touches.
+
+    `start` runs the thread: it warms up, sets `ready`, then steps while there is work and sleeps
+    otherwise. `stop` aborts what is left and joins it.
+    """
+
+    def __init__(self, model: ServedModel, stepper: Stepper, limits: EngineLimits, clock: Clock) -> None:
+        self._model = model
+        self._stepper = stepper
+        self._limits = limits
+        self._clock = clock
+        self._wake = threading.Condition()
+        self._inbox: deque[Callable[[], None]] = deque()
+        self._in_flight: set[RequestId] = set()
+        self._ready = threading.Event()
+        self._stopping = False
+        self._closed = False
+        self._mailboxes = Mailboxes()
+        self._thread = threading.Thread(target=self._work, name="hotprefix-engine", daemon=True)
+
+    @property
+    def model(self) -> ServedModel:
+        return self._model
+
+    @property
+    def ready(self) -> bool:
+        return self._ready.is_set() and not self._stopping and not self._closed
+
+    @property
+    def in_flight(self) -> int:
+        return len(self._in_flight)
+
+    @property
+    def stepper(self) -> Stepper:
+        """The state behind the thread: for tests and for looking at it once stopped."""
+        return self._stepper
+
+    def start(self) -> None:
+        """Start the thread. `wait_ready` waits for the end of the warm-up."""
+        self._thread.start()
+
+    def wait_ready(self, timeout: float | None = None) -> bool:
+        """Wait for the warm-up to end; False if `timeout` seconds pass first."""
+        return self._ready.wait(timeout)
+
+    def stop(self) -> None:
+        """Abort every request, end the thread and wait for it."""
+        with self._wake:
+            self._stopping = True
+            self._wake.notify()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def check(self, request: GenerationRequest) -> None:
+        tokens = len(request.prompt_ids)
+        limits = self._limits
+        if not tokens:
+            raise InvalidRequest("The prompt is empty: it has no token at all.", param="prompt")
+        if max(request.prompt_ids) >= self._stepper.vocab_size or min(request.prompt_ids) < 0:
+            raise InvalidRequest(f"Token ids must lie in [0, {self._stepper.vocab_size}).", param="prompt")
+        if tokens >= limits.context_length:
+            raise ContextLengthExceeded(
+                f"This model's context is {limits.context_length} tokens, and the prompt alone has {tokens}. "
+                "Shorten the messages.",
+                param="messages",
+            )
+        if tokens >= limits.arena_tokens:
+            raise ContextLengthExceeded(
+                f"The prompt has {tokens} tokens and the KV arena holds {limits.arena_tokens}. "
+                "Shorten the messages, or start the server with a larger --kv-arena.",
+                param="messages",
+            )
+        if self._stopping or self._closed:
+            raise Draining(_DRAINING)
+        if len(self._in_flight) >= limits.max_waiting:
+            raise Overloaded(f"{len(self._in_flight)} requests are in the line already. Try again soon.")
+
+    def submit(self, request: GenerationRequest, sink: DeltaSink) -> None:
+        """Hand a request to the engine; `sink` gets its deltas on the engine's thread.
+
+        Raises what `check` raises, `InvalidRequest` for a grammar that can't be compiled or for
+        a request id that is in flight.
+        """
+        self.check(request)
+        if request.request_id in self._in_flight:
+            raise InvalidRequest(f"A request with the id {request.request_id} is in flight.")
+        state = self._stepper.prepare(request, self._released(request.request_id, sink))
+        self._in_flight.add(request.request_id)
+        if not self._post(lambda: self._stepper.enqueue(state)):
+            self._in_flight.discard(request.request_id)
+            raise Draining(_DRAINING)
+
+    async def stream(self, request: GenerationRequest) -> AsyncIterator[Delta]:
+        box = self._mailboxes.open()
+        self.submit(request, box.put)
+        ended = False
+        try:
+            while not ended:
+                delta = await box.get()
+                ended = delta.last
+                yield delta
+        finally:
+            if not ended:
+                self.abort(request.request_id)
+
+    def abort(self, request_id: RequestId) -> None:
+        self._post(lambda: self._stepper.abort(request_id))
+
+    def _released(self, request_id: RequestId, sink: DeltaSink) -> DeltaSink:
+        def send(delta: Delta) -> None:
+            if delta.last:
+                self._in_flight.discard(request_id)
+            sink(delta)
+
+        return send
+
+    def _post(self, command: Callable[[], None]) -> bool:
+        """Have `command` run on the engine's thread; False if that has ended."""
+        with self._wake:
+            if self._closed:
+                return False
+            self._inbox.append(command)
+            self._wake.notify()
+            return True
+
+    def _work(self) -> None:
+        try:
+            self._stepper.warm_up()
+            self._ready.set()
+            while self._next_commands():
+                self._guarded_step()
+        except Exception:
+            _log.exception("engine thread failed")
+        finally:
+            with self._wake:
+                self._closed = True
+            self._run_commands()
+            self._stepper.end_all(FinishReason.ABORTED, "The server stopped before the answer was finished.")
+            self._stepper.flush_gauges()
+            self._ready.set()
+
+    def _next_commands(self) -> bool:
+        """Run what was posted; sleep while there is nothing to do. False once stopping."""
+        if self._stepper.idle and not self._inbox:
+            self._stepper.flush_gauges()
+        with self._wake:
+            while self._stepper.idle and not self._inbox and not self._stopping:
+                self._wake.wait()
+        self._run_commands()
+        return not self._stopping
+
+    def _run_commands(self) -> None:
+        while self._inbox:
+            self._inbox.popleft()()
+
+    def _guarded_step(self) -> None:
+        """A failing step ends the requests in flight, never the server."""
+        try:
+            self._stepper.step()
+        except Exception:
+            _log.exception("step failed")
+            self._stepper.end_all(
+                FinishReason.ERROR, "The engine failed while it worked on this request. Please try again."
+            )

@@ -1,0 +1,112 @@
+"""A model folder and settings → an engine."""
+
+from __future__ import annotations
+
+import openvino as ov
+
+from hotprefix.base.clock import Clock
+from hotprefix.base.errors import UnsupportedModel
+from hotprefix.base.ids import BlockKey
+from hotprefix.cache.base import KvCache
+from hotprefix.cache.logits import LogitsStore
+from hotprefix.cache.prefix import PrefixCache
+from hotprefix.cache.rules import ReuseRules
+from hotprefix.cache.uncached import UncachedCache
+from hotprefix.engine.engine import Engine, EngineLimits
+from hotprefix.engine.front import ServedModel
+from hotprefix.engine.grammar import GrammarCompiler
+from hotprefix.engine.graph import compile_paged_model, kv_format, read_paged_model
+from hotprefix.engine.observer import EngineObserver
+from hotprefix.engine.runner import PagedRunner
+from hotprefix.engine.scheduler import Scheduler
+from hotprefix.engine.settings import DecodeMode, EngineSettings
+from hotprefix.engine.stepper import Parts, Stepper
+from hotprefix.keys.scope import CacheScope
+from hotprefix.kv.policy import POLICIES
+from hotprefix.kv.pool import BlockPool
+from hotprefix.kv.tree import BlockTree
+from hotprefix.models.manifest import ModelManifest
+from hotprefix.pages.arena import BlockArena
+from hotprefix.pages.format import KvFormat
+
+
+def load_engine(
+    manifest: ModelManifest,
+    model: ServedModel,
+    settings: EngineSettings,
+    observer: EngineObserver,
+    clock: Clock,
+) -> Engine:
+    """Compile the model and put an engine, not yet started, around it.
+
+    Raises `ModelError` if the model can't be compiled or the arena is too small for it.
+    """
+    core = ov.Core()
+    graph = read_paged_model(core, manifest.graph)
+    compiled = compile_paged_model(core, graph, settings.kv_precision, settings.threads)
+    kv = kv_format(compiled)
+    arena = BlockArena(kv, _block_count(kv, settings))
+    runner = PagedRunner(compiled, arena)
+    cache = build_cache(arena, settings)
+    context = manifest.context_length
+    if settings.max_context is not None:
+        context = min(context, settings.max_context)
+    scopes = _Scopes(manifest.fingerprint, kv.describe(), settings.secret)
+    arena_tokens = cache.usable_blocks * cache.block_size
+    parts = Parts(
+        cache=cache,
+        runner=runner,
+        scheduler=Scheduler(cache, settings),
+        tokenizer=model.tokenizer,
+        grammars=GrammarCompiler(model.tokenizer, manifest.eos_ids, runner.vocab_size),
+        eos_ids=manifest.eos_ids,
+        vocab_size=runner.vocab_size,
+        block_bytes=kv.block_bytes,
+        max_tokens=min(context, arena_tokens),
+        root_for=scopes.root,
+    )
+    limits = EngineLimits(context, arena_tokens, settings.max_waiting)
+    return Engine(model, Stepper(parts, clock, observer), limits, clock)
+
+
+def build_cache(arena: BlockArena, settings: EngineSettings) -> KvCache:
+    """The cache that `settings` ask for, over `arena`."""
+    kv, pool = arena.format, BlockPool(arena.blocks)
+    rules = reuse_rules(kv, settings.decode)
+    if settings.policy is None:
+        return UncachedCache(pool, rules)
+    tree = BlockTree(kv.block_size, POLICIES[settings.policy](arena.blocks))
+    return PrefixCache(pool, tree, rules, LogitsStore(settings.logits_bytes), arena)
+
+
+def reuse_rules(kv: KvFormat, decode: DecodeMode) -> ReuseRules:
+    """Which splits of a prompt leave its bits unchanged in this format.
+
+    Quantised blocks depend on when their tokens came: only whole ones may be reused, and in exact
+    mode none that decoding wrote.
+    """
+    if not kv.is_quantised:
+        return ReuseRules(kv.block_size)
+    return ReuseRules(kv.block_size, kv.block_size, keep_decoded=decode is DecodeMode.FAST)
+
+
+class _Scopes:
+    """Roots of the tenants' scopes in one engine."""
+
+    def __init__(self, fingerprint: str, kv_format: str, secret: bytes) -> None:
+        self._fingerprint = fingerprint
+        self._kv_format = kv_format
+        self._secret = secret
+
+    def root(self, tenant: str) -> BlockKey:
+        return CacheScope(self._fingerprint, self._kv_format, tenant=tenant).root(self._secret)
+
+
+def _block_count(kv: KvFormat, settings: EngineSettings) -> int:
+    blocks = settings.arena_bytes // kv.block_bytes
+    if blocks < 4:
+        raise UnsupportedModel(
+            f"an arena of {settings.arena_bytes:,} bytes holds {blocks} blocks of this model; "
+            f"give it at least {4 * kv.block_bytes:,} bytes (--kv-arena)"
+        )
+    return int(blocks)

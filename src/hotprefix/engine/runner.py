@@ -1,0 +1,106 @@
+"""One forward pass over the tokens of many sequences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import openvino as ov
+from numpy.typing import NDArray
+
+from hotprefix.base.ids import BlockId
+from hotprefix.engine.graph import SAMPLE_INPUT, kv_format
+from hotprefix.pages.arena import BlockArena
+from hotprefix.pages.format import KvFormat
+
+
+class Row(NamedTuple):
+    """Tokens of one sequence to compute in a step: positions [past, past + len(tokens)).
+
+    `table` covers at least those positions. A `sampled` row yields the logits behind its last token.
+    """
+
+    tokens: Sequence[int]
+    past: int
+    table: Sequence[BlockId]
+    sampled: bool
+
+
+class ModelRunner(Protocol):
+    """Computes steps."""
+
+    def run(self, rows: Sequence[Row]) -> NDArray[np.float32]:
+        """Logits of the sampled rows in order, [sampled rows, vocabulary], valid until the next run."""
+        ...
+
+
+class PagedRunner:
+    """Runs a compiled paged-attention model over an arena.
+
+    Inputs of the model, with T the tokens of all rows, S the rows, B the blocks of all tables:
+    `input_ids`, `position_ids` i64 [T]; `past_lens` i32 [S]; `subsequence_begins` i32 [S + 1];
+    `block_indices` i32 [B]; `block_indices_begins` i32 [S + 1]; `max_context_len` i32 scalar;
+    `sample_idx` i64 [sampled rows].
+    """
+
+    def __init__(self, compiled: ov.CompiledModel, arena: BlockArena) -> None:
+        self.format: KvFormat = kv_format(compiled)
+        self._request = compiled.create_infer_request()
+        self._arena = arena
+        self._block_size = self.format.block_size
+        self.vocab_size = int(compiled.output(0).get_partial_shape()[-1].get_length())
+        # The tensors only borrow the arena's memory: both must live as long as the request.
+        self._tensors = self._lend(compiled, arena)
+
+    def run(self, rows: Sequence[Row]) -> NDArray[np.float32]:
+        counts = np.fromiter((len(row.tokens) for row in rows), dtype=np.int64, count=len(rows))
+        past = np.fromiter((row.past for row in rows), dtype=np.int64, count=len(rows))
+        ends = np.cumsum(counts)
+        begins = np.concatenate(([0], ends))
+        total = int(begins[-1])
+        lengths = past + counts
+        blocks = -(-lengths // self._block_size)
+        positions = np.arange(total, dtype=np.int64) + np.repeat(past - begins[:-1], counts)
+        sampled = np.fromiter((row.sampled for row in rows), dtype=bool, count=len(rows))
+        wanted = (ends - 1)[sampled]
+        self._set("input_ids", _joined([row.tokens for row in rows], total, np.int64))
+        self._set("position_ids", positions)
+        self._set("past_lens", past.astype(np.int32))
+        self._set("subsequence_begins", begins.astype(np.int32))
+        tables = [row.table[:count] for row, count in zip(rows, blocks.tolist(), strict=True)]
+        self._set("block_indices", _joined(tables, int(blocks.sum()), np.int32))
+        self._set("block_indices_begins", np.concatenate(([0], np.cumsum(blocks))).astype(np.int32))
+        self._set("max_context_len", np.array(lengths.max(), dtype=np.int32))
+        # The operator wants at least one row; nobody looks at it if none was asked for.
+        self._set(SAMPLE_INPUT, wanted if len(wanted) else np.zeros(1, dtype=np.int64))
+        self._request.infer()
+        logits: NDArray[np.float32] = self._request.get_output_tensor(0).data
+        return logits.reshape(-1, self.vocab_size)[: len(wanted)]
+
+    def _set(self, name: str, values: NDArray[np.int64] | NDArray[np.int32]) -> None:
+        self._request.set_tensor(name, ov.Tensor(values))
+
+    def _lend(self, compiled: ov.CompiledModel, arena: BlockArena) -> list[ov.Tensor]:
+        ports = {port.get_any_name(): port for port in compiled.inputs}
+        tensors = []
+        for cache, buffer in zip(self.format.inputs, arena.buffers, strict=True):
+            kind = ports[cache.name].get_element_type()
+            view = buffer.reshape(-1) if cache.bits <= 8 else buffer.reshape(-1).view(f"u{cache.bits // 8}")
+            if cache.bits == 16:
+                view = view.view(np.float16)
+            elif cache.bits == 32:
+                view = view.view(np.float32)
+            tensor = ov.Tensor(view, ov.Shape([arena.blocks, *cache.block_shape]), kind)
+            self._request.set_tensor(cache.name, tensor)
+            tensors.append(tensor)
+        return tensors
+
+
+def _joined(parts: Sequence[Sequence[int]], total: int, kind: type) -> NDArray[np.int64]:
+    out: NDArray[np.int64] = np.empty(total, dtype=kind)
+    at = 0
+    for part in parts:
+        out[at : at + len(part)] = part
+        at += len(part)
+    return out

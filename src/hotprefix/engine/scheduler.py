@@ -1,0 +1,228 @@
+"""Who computes what in the next step: continuous batching with chunked prefill."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from hotprefix.base.errors import LogicError
+from hotprefix.base.ids import BlockId
+from hotprefix.cache.base import KvCache, ReusePlan
+from hotprefix.cache.holding import Holding
+from hotprefix.cache.single_flight import SingleFlight
+from hotprefix.engine.runner import Row
+from hotprefix.engine.sequence import Sequence
+from hotprefix.engine.settings import DecodeMode, EngineSettings
+
+_SMALLEST_CHUNK = 32
+"""Tokens; smaller pieces of a prompt cost more in steps than they save in waiting."""
+
+
+class Part(NamedTuple):
+    """Tokens [start, end) of a sequence are computed; `prefill` if by a prefill pass."""
+
+    sequence: Sequence
+    start: int
+    end: int
+    prefill: bool
+
+    @property
+    def sampled(self) -> bool:
+        """Whether the logits behind its last token are wanted."""
+        return self.end == len(self.sequence.history)
+
+
+@dataclass(slots=True)
+class Batch:
+    """One step. `ready` sequences have their logits from the cache and need no computing.
+
+    `starved` ones can't go on: they are alone and the arena is full.
+    """
+
+    parts: list[Part] = field(default_factory=list)
+    ready: list[Sequence] = field(default_factory=list)
+    admitted: list[Sequence] = field(default_factory=list)
+    preempted: list[Sequence] = field(default_factory=list)
+    starved: list[Sequence] = field(default_factory=list)
+
+    def rows(self) -> list[Row]:
+        """The parts as the runner wants them."""
+        return [
+            Row(part.sequence.history.tokens(part.start, part.end), part.start, _table(part), part.sampled)
+            for part in self.parts
+        ]
+
+
+class Scheduler:
+    """Keeps the waiting line and the running set; plans a step and books its outcome.
+
+    Admission is first come, first served, except that a prompt whose next block is being computed
+    by another waits for it without holding up those behind. When a decoding sequence finds no
+    block, the one that came last gives its blocks up and waits again; what it had computed stays
+    in the cache for as long as there is room.
+    """
+
+    def __init__(self, cache: KvCache, settings: EngineSettings) -> None:
+        self._cache = cache
+        self._settings = settings
+        self._flights = SingleFlight()
+        # Whoever was preempted is not let in again before a step has passed.
+        self._crowded = False
+        self.waiting: deque[Sequence] = deque()
+        self.running: list[Sequence] = []
+
+    @property
+    def idle(self) -> bool:
+        """Whether there is nothing to do."""
+        return not self.waiting and not self.running
+
+    def enqueue(self, sequence: Sequence) -> None:
+        """Put a new sequence at the end of the line."""
+        self.waiting.append(sequence)
+
+    def admit(self) -> Batch:
+        """Take from the line whoever fits. `ready` ones are to be sampled before `fill`."""
+        batch = Batch()
+        if not self._crowded:
+            self._admit(batch)
+        return batch
+
+    def fill(self, batch: Batch) -> None:
+        """Make room, then choose the parts: everyone who decodes, and prompts within the budget."""
+        self._make_room(batch)
+        self._crowded = bool(batch.preempted or batch.starved)
+        prefills = []
+        for sequence in self.running:
+            holding = _holding(sequence)
+            if sequence.pending == 1 and holding.computed:
+                start = holding.computed - (self._settings.decode is DecodeMode.EXACT)
+                batch.parts.append(Part(sequence, start, len(sequence.history), False))
+            elif sequence.pending:
+                prefills.append(sequence)
+        settings = self._settings
+        budget = settings.mixed_chunk if batch.parts else settings.prefill_chunk
+        self._fill_prefills(batch, prefills, budget)
+
+    def book(self, part: Part) -> None:
+        """Note that a part was computed: its full blocks can be found from now on."""
+        sequence, holding = part.sequence, _holding(part.sequence)
+        holding.computed = part.end
+        if part.prefill:
+            holding.prefilled = part.end
+        before = holding.sealed
+        self._cache.commit(holding)
+        if holding.sealed > before:
+            for key in sequence.history.keys(holding.sealed)[before:]:
+                self._flights.done(sequence, key)
+
+    def prompt_done(self, sequence: Sequence) -> None:
+        """The prompt of `sequence` is computed: whoever waited for its tail may copy it."""
+        if self._flights.is_followed(sequence):
+            self._cache.share_tail(_holding(sequence))
+        self._flights.release(sequence)
+
+    def remove(self, sequence: Sequence) -> None:
+        """A sequence ended, wherever it was; what it computed is offered for reuse."""
+        self._flights.release(sequence)
+        if sequence.holding is not None:
+            self._cache.close(sequence.holding)
+            sequence.holding = None
+            self.running.remove(sequence)
+        elif sequence in self.waiting:
+            self.waiting.remove(sequence)
+
+    def _make_room(self, batch: Batch) -> None:
+        """A block for the next token of everyone who decodes, by preemption if need be."""
+        for sequence in list(self.running):
+            while sequence.holding is not None and not self._cache.grow(
+                sequence.holding, len(sequence.history)
+            ):
+                if len(self.running) == 1:
+                    batch.starved.append(sequence)
+                    break
+                self._preempt(self.running[-1], batch)
+
+    def _preempt(self, sequence: Sequence, batch: Batch) -> None:
+        self.remove(sequence)
+        self.waiting.appendleft(sequence)
+        batch.preempted.append(sequence)
+
+    def _admit(self, batch: Batch) -> None:
+        blocked: list[Sequence] = []
+        while self.waiting and len(self.running) < self._settings.max_running:
+            sequence = self.waiting.popleft()
+            if sequence.waits_for is not None and self._flights.leader(sequence.waits_for) is not None:
+                blocked.append(sequence)
+                continue
+            plan = self._cache.plan(sequence.history)
+            if self._has_leader(sequence, plan):
+                blocked.append(sequence)
+                continue
+            if not self._open(sequence, plan):
+                self.waiting.appendleft(sequence)
+                break
+            batch.admitted.append(sequence)
+            if sequence.ready_logits is not None:
+                batch.ready.append(sequence)
+        self.waiting.extendleft(reversed(blocked))
+
+    def _has_leader(self, sequence: Sequence, plan: ReusePlan) -> bool:
+        sequence.waits_for = None
+        if plan.logits is not None:
+            return False
+        keys = self._flights.keys(sequence.history)
+        shared = plan.reused // self._cache.block_size
+        leader = self._flights.leader(keys[shared]) if shared < len(keys) else None
+        if leader is None:
+            return False
+        self._flights.follow(leader)
+        sequence.waits_for = keys[shared]
+        return True
+
+    def _open(self, sequence: Sequence, plan: ReusePlan) -> bool:
+        headroom = len(self.running)
+        if self._cache.spare(plan) < headroom:
+            return False
+        holding = self._cache.open(sequence.history, plan)
+        if holding is None:
+            return False
+        sequence.holding = holding
+        sequence.ready_logits = plan.logits
+        self.running.append(sequence)
+        if plan.logits is None:
+            shared = plan.reused // self._cache.block_size
+            self._flights.claim(sequence, self._flights.keys(sequence.history)[shared:])
+        return True
+
+    def _fill_prefills(self, batch: Batch, prefills: list[Sequence], budget: int) -> None:
+        """Half of the budget goes to the prompts with least left, then the oldest has its turn.
+
+        Short questions so pass long documents, and no document waits for ever.
+        """
+        if not prefills:
+            return
+        oldest, *others = prefills
+        others.sort(key=lambda sequence: sequence.pending)
+        left = budget
+        while others and left > budget // 2 and others[0].pending <= left:
+            left -= self._add_prefill(batch, others.pop(0), left)
+        left -= self._add_prefill(batch, oldest, max(left, 1))
+        while others and left >= min(others[0].pending, _SMALLEST_CHUNK):
+            left -= self._add_prefill(batch, others.pop(0), left)
+
+    def _add_prefill(self, batch: Batch, sequence: Sequence, wanted: int) -> int:
+        start = _holding(sequence).computed
+        end = self._cache.chunk_end(start, wanted, len(sequence.history))
+        batch.parts.append(Part(sequence, start, end, True))
+        return end - start
+
+
+def _holding(sequence: Sequence) -> Holding:
+    if sequence.holding is None:
+        raise LogicError("the sequence has no blocks")
+    return sequence.holding
+
+
+def _table(part: Part) -> list[BlockId]:
+    return _holding(part.sequence).table

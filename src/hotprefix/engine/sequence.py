@@ -1,0 +1,92 @@
+"""One answer in the making."""
+
+from __future__ import annotations
+
+from hotprefix.base.ids import BlockKey
+from hotprefix.cache.holding import Holding
+from hotprefix.cache.logits import Logits
+from hotprefix.engine.request import DeltaSink, GenerationRequest, TokenLogprob
+from hotprefix.engine.row_state import RowState
+from hotprefix.engine.stops import StopScanner
+from hotprefix.keys.chain import TokenHistory
+from hotprefix.prompt.tokenizer import TokenStream
+
+
+class RequestState:
+    """What the choices of one request share: its sink, its times (seconds) and its counts."""
+
+    __slots__ = (
+        "admitted_at",
+        "cached_tokens",
+        "completion_tokens",
+        "first_token_at",
+        "open_choices",
+        "request",
+        "sequences",
+        "sink",
+        "submitted_at",
+    )
+
+    def __init__(self, request: GenerationRequest, sink: DeltaSink, now: float) -> None:
+        self.request = request
+        self.sink = sink
+        self.submitted_at = now
+        self.admitted_at: float | None = None
+        self.first_token_at: float | None = None
+        self.cached_tokens = 0
+        self.completion_tokens = 0
+        self.open_choices = request.n
+        self.sequences: list[Sequence] = []
+
+
+class Sequence:
+    """One choice of a request: its tokens, its blocks and how its text is read.
+
+    `history` is prompt and answer; tokens [holding.computed, len(history)) have no KV yet.
+    One such token means decoding, several mean prefill.
+    """
+
+    __slots__ = (
+        "history",
+        "holding",
+        "index",
+        "limit",
+        "logprobs",
+        "parent",
+        "prompt_tokens",
+        "ready_logits",
+        "row",
+        "stops",
+        "text",
+        "token_at",
+        "unsent",
+        "waits_for",
+    )
+
+    def __init__(
+        self, parent: RequestState, index: int, history: TokenHistory, row: RowState, text: TokenStream
+    ) -> None:
+        self.parent = parent
+        self.index = index
+        self.history = history
+        self.row = row
+        self.text = text
+        self.stops = StopScanner(parent.request.sampling.stop)
+        self.prompt_tokens = len(history)
+        self.limit = 0
+        self.holding: Holding | None = None
+        self.ready_logits: Logits | None = None
+        self.waits_for: BlockKey | None = None
+        self.token_at: float | None = None
+        self.unsent: list[int] = []
+        self.logprobs: list[TokenLogprob] = []
+
+    @property
+    def generated(self) -> int:
+        """Tokens of the answer so far."""
+        return len(self.history) - self.prompt_tokens
+
+    @property
+    def pending(self) -> int:
+        """Tokens without KV."""
+        return len(self.history) - (self.holding.computed if self.holding is not None else 0)

@@ -1,0 +1,223 @@
+"""One step of the engine: admit, compute, draw, tell. Used by one thread only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from random import Random
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hotprefix.base.clock import Clock
+from hotprefix.base.ids import BlockId, BlockKey, RequestId
+from hotprefix.cache.base import KvCache
+from hotprefix.engine.answer import AnswerWriter, timings_of, usage_of
+from hotprefix.engine.grammar import GrammarCompiler
+from hotprefix.engine.observer import EngineGauges, EngineObserver
+from hotprefix.engine.request import DeltaSink, FinishReason, GenerationRequest
+from hotprefix.engine.row_state import RowState
+from hotprefix.engine.runner import ModelRunner, Row
+from hotprefix.engine.sampler import Sampler
+from hotprefix.engine.scheduler import Batch, Scheduler
+from hotprefix.engine.sequence import RequestState, Sequence
+from hotprefix.keys.chain import TokenHistory
+from hotprefix.prompt.tokenizer import Tokenizer
+
+GAUGE_SECONDS = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What a stepper works with. `root_for` gives a tenant's scope root; `max_tokens` is the most
+    that prompt and answer may have together."""
+
+    cache: KvCache
+    runner: ModelRunner
+    scheduler: Scheduler
+    tokenizer: Tokenizer
+    grammars: GrammarCompiler
+    eos_ids: tuple[int, ...]
+    vocab_size: int
+    block_bytes: int
+    max_tokens: int
+    root_for: Callable[[str], BlockKey]
+
+
+class Stepper:
+    """Holds the requests in flight and moves them on, a step at a time."""
+
+    def __init__(self, parts: Parts, clock: Clock, observer: EngineObserver) -> None:
+        self._parts = parts
+        self._clock = clock
+        self._observer = observer
+        self._sampler = Sampler()
+        self._writer = AnswerWriter(parts.eos_ids)
+        self._states: dict[RequestId, RequestState] = {}
+        self._evicted = 0
+        self._gauged_at = clock.now()
+
+    @property
+    def idle(self) -> bool:
+        """Whether there is nothing to do."""
+        return self._parts.scheduler.idle
+
+    @property
+    def vocab_size(self) -> int:
+        """Width of the logits."""
+        return self._parts.vocab_size
+
+    @property
+    def cache(self) -> KvCache:
+        """The KV cache, for checkers."""
+        return self._parts.cache
+
+    def prepare(self, request: GenerationRequest, sink: DeltaSink) -> RequestState:
+        """Build what a request needs. Safe on any thread; raises `InvalidRequest` for a bad grammar."""
+        state = RequestState(request, sink, self._clock.now())
+        parts, sampling = self._parts, request.sampling
+        root = parts.root_for(request.tenant)
+        room = parts.max_tokens - len(request.prompt_ids)
+        for index in range(request.n):
+            matcher = parts.grammars.matcher(sampling.grammar) if sampling.grammar is not None else None
+            row = RowState(sampling, parts.vocab_size, request.prompt_ids, choice=index, matcher=matcher)
+            history = TokenHistory(root, request.prompt_ids, parts.cache.block_size)
+            sequence = Sequence(state, index, history, row, parts.tokenizer.stream())
+            sequence.limit = room if sampling.max_tokens is None else min(room, sampling.max_tokens)
+            state.sequences.append(sequence)
+        return state
+
+    def enqueue(self, state: RequestState) -> None:
+        """Put a prepared request into the line."""
+        self._states[state.request.request_id] = state
+        for sequence in state.sequences:
+            self._parts.scheduler.enqueue(sequence)
+
+    def abort(self, request_id: RequestId) -> None:
+        """End a request; nothing happens if it has ended."""
+        state = self._states.get(request_id)
+        if state is not None:
+            for sequence in list(state.sequences):
+                self._end(sequence, FinishReason.ABORTED)
+
+    def end_all(self, reason: FinishReason, message: str) -> None:
+        """End every request in flight, running or waiting."""
+        for state in list(self._states.values()):
+            for sequence in list(state.sequences):
+                self._end(sequence, reason, message)
+
+    def step(self) -> None:
+        """Admit, answer exact repeats, compute a batch and draw from it."""
+        scheduler = self._parts.scheduler
+        batch = scheduler.admit()
+        self._note_admitted(batch)
+        self._draw_ready(batch)
+        scheduler.fill(batch)
+        for sequence in batch.starved:
+            self._end(sequence, FinishReason.LENGTH)
+        for _ in batch.preempted:
+            self._observer.preempted()
+        if batch.parts and not batch.starved:
+            self._compute(batch)
+        self._tell_gauges()
+
+    def warm_up(self) -> None:
+        """Run the shapes that requests will have, so that the first one finds compiled kernels."""
+        cache, random = self._parts.cache, Random(0)
+        size = cache.block_size
+        blocks = min(cache.usable_blocks, 16)
+        tokens = [random.randrange(self.vocab_size) for _ in range(size * blocks)]
+        history = TokenHistory(self._parts.root_for("\0warm-up"), tokens, size)
+        table = [BlockId(block) for block in range(blocks)]
+        # No sequence exists yet: every block is free, so writing to them harms nobody.
+        whole = Row(history.tokens(0, size * blocks), 0, table, True)
+        for _ in range(2):
+            self._parts.runner.run([whole])
+        past = size * blocks - 30
+        for row in (Row(tokens[past:], past, table, True), Row(tokens[-1:], size * blocks - 1, table, True)):
+            for _ in range(3):
+                self._parts.runner.run([row])
+
+    def flush_gauges(self) -> None:
+        """Tell the observer how things stand now."""
+        cache, scheduler = self._parts.cache.gauges(), self._parts.scheduler
+        if cache.evicted > self._evicted:
+            self._observer.evicted(cache.evicted - self._evicted)
+            self._evicted = cache.evicted
+        self._gauged_at = self._clock.now()
+        self._observer.gauges(
+            EngineGauges(
+                running=len(scheduler.running),
+                waiting=len(scheduler.waiting),
+                arena_bytes=(cache.total - cache.free) * self._parts.block_bytes,
+                arena_limit_bytes=cache.total * self._parts.block_bytes,
+                blocks={
+                    "free": cache.free,
+                    "in_use": cache.private + cache.held,
+                    "cached": cache.cached - cache.held,
+                },
+            )
+        )
+
+    def _note_admitted(self, batch: Batch) -> None:
+        now = self._clock.now()
+        for sequence in batch.admitted:
+            state = sequence.parent
+            if state.admitted_at is None and sequence.holding is not None:
+                state.admitted_at = now
+                state.cached_tokens = sequence.holding.computed
+                self._observer.request_admitted(now - state.submitted_at)
+                self._observer.prompt_matched(len(state.request.prompt_ids), state.cached_tokens)
+
+    def _draw_ready(self, batch: Batch) -> None:
+        for sequence in batch.ready:
+            logits, sequence.ready_logits = sequence.ready_logits, None
+            if logits is not None:
+                self._draw(logits[np.newaxis], [sequence])
+
+    def _compute(self, batch: Batch) -> None:
+        parts = self._parts
+        logits = parts.runner.run(batch.rows())
+        sampled: list[Sequence] = []
+        for part in batch.parts:
+            wanted = part.sampled
+            parts.scheduler.book(part)
+            if not wanted:
+                continue
+            if part.prefill:
+                self._prompt_done(part.sequence, logits[len(sampled)])
+            sampled.append(part.sequence)
+        self._draw(logits, sampled)
+
+    def _prompt_done(self, sequence: Sequence, logits: NDArray[np.float32]) -> None:
+        if not sequence.generated and sequence.holding is not None:
+            self._parts.cache.keep_logits(sequence.holding, logits)
+        self._parts.scheduler.prompt_done(sequence)
+
+    def _draw(self, logits: NDArray[np.float32], sequences: list[Sequence]) -> None:
+        drawn = self._sampler.sample(logits, [sequence.row for sequence in sequences])
+        now = self._clock.now()
+        gaps: list[float] = []
+        for sequence, token in zip(sequences, drawn, strict=True):
+            state = sequence.parent
+            if state.first_token_at is None:
+                self._observer.first_token(now - state.submitted_at)
+            if sequence.token_at is not None:
+                gaps.append(now - sequence.token_at)
+            reason = self._writer.accept(sequence, token, now)
+            if reason is not None:
+                self._end(sequence, reason)
+        self._observer.tokens(len(drawn), gaps)
+
+    def _end(self, sequence: Sequence, reason: FinishReason, error: str | None = None) -> None:
+        state = sequence.parent
+        self._parts.scheduler.remove(sequence)
+        state.sequences.remove(sequence)
+        now = self._clock.now()
+        if self._writer.finish(sequence, reason, now, error) is not None:
+            del self._states[state.request.request_id]
+            self._observer.finished(reason, timings_of(state, now), usage_of(state))
+
+    def _tell_gauges(self) -> None:
+        if self._clock.now() - self._gauged_at >= GAUGE_SECONDS:
+            self.flush_gauges()
