@@ -1,0 +1,77 @@
+"""Messages or raw text → the token ids that the engine computes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from hotprefix.base.errors import ContextLengthExceeded
+from hotprefix.prompt.chat import ChatTemplate, Message, Tool
+from hotprefix.prompt.tokenizer import Tokenizer
+from hotprefix.prompt.tools import write_tools_into
+
+
+class PromptBuilder:
+    """Builds prompts of at most `limit` tokens (None: any length).
+
+    A raw text starts with `head` (BOS, for models that want it); a chat starts as its template
+    says. Texts that can't fit are refused before they are tokenised.
+    """
+
+    def __init__(
+        self,
+        tokenizer: Tokenizer,
+        template: ChatTemplate,
+        *,
+        head: Sequence[int] = (),
+        limit: int | None = None,
+    ) -> None:
+        self._tokenizer = tokenizer
+        self._template = template
+        self._head = list(head)
+        self._limit = limit
+
+    def chat(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[Tool] = (),
+        variables: Mapping[str, Any] | None = None,
+    ) -> list[int]:
+        """Token ids of a conversation, with the opening of the answer at its end.
+
+        Raises `InvalidRequest` if the template refuses, `ContextLengthExceeded` beyond the limit.
+        """
+        return self._encode(self.chat_text(messages, tools, variables), "messages", [])
+
+    def chat_text(
+        self,
+        messages: Sequence[Message],
+        tools: Sequence[Tool] = (),
+        variables: Mapping[str, Any] | None = None,
+    ) -> str:
+        """The text that `chat` tokenises."""
+        if not self._template.handles_tools:
+            return self._template.render(write_tools_into(messages, tools), (), variables)
+        return self._template.render(messages, tools, variables)
+
+    def text(self, prompt: str) -> list[int]:
+        """Token ids of a raw prompt. Raises `ContextLengthExceeded` beyond the limit."""
+        return self._encode(prompt, "prompt", self._head)
+
+    def count_floor(self, text: str) -> int:
+        """A number of tokens that `text` has at least; costs no tokenising."""
+        size = len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+        return -(-size // self._tokenizer.longest_token)
+
+    def _encode(self, text: str, param: str, head: list[int]) -> list[int]:
+        self._require(self.count_floor(text) + len(head), "at least ", param)
+        ids = [*head, *self._tokenizer.encode(text)]
+        self._require(len(ids), "", param)
+        return ids
+
+    def _require(self, count: int, qualifier: str, param: str) -> None:
+        if self._limit is not None and count > self._limit:
+            raise ContextLengthExceeded(
+                f"The prompt has {qualifier}{count} tokens; at most {self._limit} fit. Shorten it.",
+                param=param,
+            )
