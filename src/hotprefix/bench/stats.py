@@ -1,0 +1,24 @@
+"""The few statistics that a fair comparison needs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+_DRAWS = 4000
+
+
+def bootstrap_median(values: Sequence[float], seed: int, confidence: float = 0.95) -> tuple[float, float]:
+    """Percentile bootstrap interval of the median of `values`."""
+    sample = np.asarray(values, dtype=np.float64)
+    rng = np.random.default_rng(seed)
+    medians = np.median(rng.choice(sample, size=(_DRAWS, len(sample))), axis=1)
+    rest = (1 - confidence) / 2
+    low, high = np.quantile(medians, [rest, 1 - rest])
+    return float(low), float(high)
+
+
+def saved_percent(before: float, after: float) -> float:
+    """How much less `after` is than `before`, in per cent."""
+    return 100 * (1 - after / before)
