@@ -1,0 +1,35 @@
+"""The ASGI application: which path leads where."""
+
+from __future__ import annotations
+
+from starlette.routing import BaseRoute, Route, Router
+from starlette.types import ASGIApp
+
+from hotprefix.api.boundary import Boundary
+from hotprefix.api.chat import ChatEndpoint
+from hotprefix.api.completions import CompletionsEndpoint
+from hotprefix.api.probes import HealthEndpoint, MetricsEndpoint, ModelEndpoint, ModelsEndpoint, ReadyEndpoint
+from hotprefix.api.service import Service
+from hotprefix.api.tokenize import TokenizeEndpoint
+
+_PREFIXES = ("/v1", "/compatible-mode/v1")
+
+
+def build_application(service: Service) -> ASGIApp:
+    """Everything this server answers."""
+    routes: list[BaseRoute] = [
+        Route("/healthz", HealthEndpoint(), methods=["GET"]),
+        Route("/readyz", ReadyEndpoint(service), methods=["GET"]),
+        Route("/metrics", MetricsEndpoint(service), methods=["GET"]),
+        Route("/tokenize", TokenizeEndpoint(service), methods=["POST"]),
+    ]
+    chat, completions = ChatEndpoint(service), CompletionsEndpoint(service)
+    models, model = ModelsEndpoint(service), ModelEndpoint(service)
+    for prefix in _PREFIXES:
+        routes += [
+            Route(f"{prefix}/chat/completions", chat, methods=["POST"]),
+            Route(f"{prefix}/completions", completions, methods=["POST"]),
+            Route(f"{prefix}/models", models, methods=["GET"]),
+            Route(f"{prefix}/models/{{name:path}}", model, methods=["GET"]),
+        ]
+    return Boundary(Router(routes, redirect_slashes=False), service)

@@ -1,0 +1,99 @@
+"""`POST /v1/chat/completions`."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import orjson
+from starlette.types import Receive, Scope, Send
+
+from hotprefix.api.body import read_json
+from hotprefix.api.chat_answer import ChatAnswer, PlainReader, Reader, no_logprobs, shown_logprobs
+from hotprefix.api.chat_request import ChatRequest, NamedTool, parse_chat
+from hotprefix.api.frame import Frame
+from hotprefix.api.generation import Generation, Job
+from hotprefix.api.prompting import Prompting, require_model
+from hotprefix.api.service import Service
+from hotprefix.api.tool_reader import ToolReader
+from hotprefix.base.errors import InvalidRequest
+from hotprefix.engine.request import Grammar, GrammarKind
+from hotprefix.prompt.tools import tool_call_lark
+
+_MOST_CALLS = 8
+"""In one answer of a model that has to call."""
+
+
+class ChatEndpoint:
+    """An ASGI app."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+        self._prompting = Prompting(service)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        with self._service.inflight.answering():
+            request = parse_chat(await read_json(scope, receive, self._service.settings))
+            job = await self._job(request)
+            answer = self._answer(request)
+            generation = Generation(self._service, scope, receive, send)
+            if not request.stream:
+                await generation.whole(job, answer)
+            elif request.include_usage:
+                await generation.stream_with_usage(job, answer)
+            else:
+                await generation.stream(job, answer)
+
+    async def _job(self, request: ChatRequest) -> Job:
+        model = self._service.engine.model
+        require_model(model, request.model)
+        if (request.n or 1) > self._service.settings.max_choices:
+            raise InvalidRequest(f"'n' is over the limit of {self._service.settings.max_choices}.", param="n")
+        tools = offered_tools(request)
+        sampling = request.sampling(
+            vocab_size=model.tokenizer.vocab_size,
+            top_logprobs=request.wanted_logprobs,
+            grammar=grammar_of(request, tools),
+        )
+        messages = [message.plain() for message in request.messages]
+        ids = await self._prompting.chat(messages, tools, request.variables)
+        self._prompting.require_fit(ids, sampling.max_tokens, "messages")
+        frame = Frame(
+            answer_id=f"chatcmpl-{uuid.uuid4().hex}",
+            whole_object="chat.completion",
+            chunk_object="chat.completion.chunk",
+            created=int(self._service.clock.wall()),
+            model=request.model,
+            fingerprint=f"fp_{model.fingerprint[:12]}",
+        )
+        return Job([ids], sampling, request.n or 1, request.ignored(), frame)
+
+    def _answer(self, request: ChatRequest) -> ChatAnswer:
+        tokenizer = self._service.engine.model.tokenizer
+        reader: Callable[[], Reader] = PlainReader
+        if offered_tools(request):
+            reader = ToolReader.one_call if request.parallel_tool_calls is False else ToolReader
+        return ChatAnswer(reader, shown_logprobs(tokenizer) if request.logprobs else no_logprobs)
+
+
+def offered_tools(request: ChatRequest) -> list[dict[str, Any]]:
+    """The tools that the model gets to see; with `tool_choice` "none" it sees none."""
+    return [] if request.tool_choice == "none" else [tool.plain() for tool in request.tools or ()]
+
+
+def grammar_of(request: ChatRequest, tools: Sequence[dict[str, Any]]) -> Grammar | None:
+    """What the answer has to look like. A tool call that is required goes before a format."""
+    choice = request.tool_choice
+    if isinstance(choice, NamedTool):
+        named = [tool for tool in tools if tool["function"]["name"] == choice.function.name]
+        return Grammar(GrammarKind.LARK, tool_call_lark(named))
+    if choice == "required":
+        most_calls = 1 if request.parallel_tool_calls is False else _MOST_CALLS
+        return Grammar(GrammarKind.LARK, tool_call_lark(tools, most_calls))
+    wanted = request.response_format
+    if wanted is None or wanted.type == "text":
+        return None
+    if wanted.json_schema is None or wanted.type == "json_object":
+        return Grammar(GrammarKind.JSON_OBJECT)
+    return Grammar(GrammarKind.JSON_SCHEMA, orjson.dumps(wanted.json_schema.schema_).decode())

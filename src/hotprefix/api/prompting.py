@@ -1,0 +1,78 @@
+"""From a checked request to the token ids of its prompts."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from hotprefix.api.service import Service
+from hotprefix.base.errors import ContextLengthExceeded, InvalidRequest, ModelNotFound
+from hotprefix.engine.front import ServedModel
+
+
+def require_model(model: ServedModel, name: str) -> None:
+    """Raise `ModelNotFound` unless `name` is what is served here."""
+    if name != model.name and name not in model.aliases:
+        raise ModelNotFound(
+            f"The model '{name[:200]}' is not served here; this server has '{model.name}'.", param="model"
+        )
+
+
+class Prompting:
+    """Tokenises in worker threads; what can't fit is refused with numbers."""
+
+    def __init__(self, service: Service) -> None:
+        self._service = service
+
+    async def chat(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        tools: Sequence[Mapping[str, Any]],
+        variables: Mapping[str, Any],
+    ) -> list[int]:
+        """Token ids of a conversation. Raises `ContextLengthExceeded` or `InvalidRequest`."""
+        return await self._in_worker(
+            lambda: self._service.prompts.chat(messages, tools, variables), "messages"
+        )
+
+    async def raw(self, prompt: str | list[int], param: str) -> list[int]:
+        """Token ids of a raw prompt, which may be given as ids already."""
+        if isinstance(prompt, str):
+            ids = await self._in_worker(lambda: self._service.prompts.text(prompt), param)
+        else:
+            ids = prompt
+            vocab_size = self._service.engine.model.tokenizer.vocab_size
+            if max(ids) >= vocab_size:
+                raise InvalidRequest(
+                    f"Invalid value for '{param}': {max(ids)} is no token id; this model's go from 0 to "
+                    f"{vocab_size - 1}.",
+                    param=param,
+                )
+        if not ids:
+            raise InvalidRequest("The prompt is empty; give at least one token to go on from.", param=param)
+        return ids
+
+    def require_fit(self, ids: Sequence[int], max_tokens: int | None, param: str) -> None:
+        """Raise `ContextLengthExceeded` unless prompt and answer fit into the context."""
+        limit = self._service.engine.model.context_length
+        if len(ids) >= limit:
+            raise ContextLengthExceeded(
+                f"This model's context is {limit} tokens, prompt and answer together, but the prompt has "
+                f"{len(ids)} tokens. Shorten it.",
+                param=param,
+            )
+        if max_tokens is not None and len(ids) + max_tokens > limit:
+            raise ContextLengthExceeded(
+                f"This model's context is {limit} tokens, but {len(ids) + max_tokens} were asked for: "
+                f"{len(ids)} in the prompt and {max_tokens} for the answer. Shorten the prompt or lower "
+                f"max_tokens to {limit - len(ids)}.",
+                param=param,
+            )
+
+    async def _in_worker(self, work: Callable[[], list[int]], param: str) -> list[int]:
+        loop = asyncio.get_running_loop()
+        try:
+            return await loop.run_in_executor(self._service.workers, work)
+        except RecursionError:
+            raise InvalidRequest("Something in the request is nested too deeply.", param=param) from None

@@ -1,0 +1,48 @@
+"""Everything an endpoint needs, handed over in one piece."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from prometheus_client import CollectorRegistry
+from structlog.typing import FilteringBoundLogger
+
+from hotprefix.api.inflight import InFlight
+from hotprefix.api.settings import ApiSettings
+from hotprefix.base.clock import Clock
+from hotprefix.engine.front import EngineFront
+from hotprefix.prompt.chat import Message, Tool
+
+
+class Prompts(Protocol):
+    """Makes prompts out of requests (`hotprefix.prompt.builder.PromptBuilder` is one).
+
+    Both verbs raise `ContextLengthExceeded`, for texts that can't fit before tokenising them.
+    """
+
+    def chat(
+        self, messages: Sequence[Message], tools: Sequence[Tool], variables: Mapping[str, Any]
+    ) -> list[int]:
+        """Token ids of a conversation, with the opening of the answer at its end."""
+        ...
+
+    def text(self, prompt: str) -> list[int]:
+        """Token ids of a raw prompt."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """`workers` tokenise, so that the event loop never waits for a long prompt."""
+
+    engine: EngineFront
+    prompts: Prompts
+    settings: ApiSettings
+    inflight: InFlight
+    workers: Executor
+    registry: CollectorRegistry
+    log: FilteringBoundLogger
+    clock: Clock

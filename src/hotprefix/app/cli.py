@@ -1,0 +1,61 @@
+"""The `hotprefix` command."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from hotprefix import __version__
+from hotprefix.app.model_commands import models_app
+from hotprefix.app.serve_command import SERVE_EPILOG, serve_command
+from hotprefix.base.errors import HotprefixError
+
+_EXTRA_COMMANDS = "hotprefix.bench.command"
+
+
+def build_app() -> typer.Typer:
+    """All commands; `bench` is there if its room is installed."""
+    app = typer.Typer(
+        name="hotprefix",
+        help="A context-cache server for large language models: a shared prompt prefix is computed once.",
+        no_args_is_help=True,
+        rich_markup_mode="rich",
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.command("serve", epilog=SERVE_EPILOG)(serve_command)
+    app.add_typer(models_app, name="models")
+    app.command("version")(version_command)
+    if importlib.util.find_spec("hotprefix.bench") and importlib.util.find_spec(_EXTRA_COMMANDS):
+        app.add_typer(importlib.import_module(_EXTRA_COMMANDS).bench_app, name="bench")
+    return app
+
+
+def version_command(
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Show the version."""
+    out = Console()
+    if as_json:
+        out.print_json(data={"version": __version__})
+    else:
+        out.print(f"hotprefix {__version__}", highlight=False)
+
+
+def main() -> None:
+    """Entry point: errors raised on purpose are told in one line, without a traceback."""
+    try:
+        build_app()()
+    except HotprefixError as error:
+        Console(stderr=True).print(
+            f"[bold red]Error:[/] {escape(str(error))}", highlight=False, soft_wrap=True
+        )
+        sys.exit(1)
+    except KeyboardInterrupt:
+        sys.exit(130)

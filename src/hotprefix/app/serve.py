@@ -1,0 +1,81 @@
+"""`hotprefix serve` without its command line."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from contextlib import closing
+
+from prometheus_client import CollectorRegistry
+from rich.console import Console
+from structlog.typing import FilteringBoundLogger
+
+from hotprefix import __version__
+from hotprefix.api.service import Prompts
+from hotprefix.app.listen import bind, cannot_listen, url_of
+from hotprefix.app.serving import Serving, loop_factory
+from hotprefix.app.settings import ServeSettings
+from hotprefix.app.sizes import show_size
+from hotprefix.app.wiring import application, new_metrics, prompt_builder, running_engine, served_model
+from hotprefix.base.clock import SystemClock
+from hotprefix.engine.front import EngineFront, ServedModel
+from hotprefix.models.store import ModelStore
+
+
+def serve(
+    settings: ServeSettings, store: ModelStore, log: FilteringBoundLogger, *, out: Console, progress: Console
+) -> None:
+    """Load, announce on `out`, serve until stopped by a signal. Raises `HotprefixError`.
+
+    The address is taken first, so that a taken one is an error before the model is loaded.
+    """
+    with closing(bind(settings.host, settings.port)) as sock:
+        manifest = store.resolve(settings.model)
+        with progress.status(f"Loading {manifest.name} …") as status:
+            model = served_model(manifest, settings)
+            metrics = new_metrics(model)
+            engine_life = running_engine(manifest, model, settings, metrics, SystemClock())
+            with engine_life as engine:
+                status.stop()
+                prompts = prompt_builder(manifest, model)
+                serve_engine(engine, prompts, metrics.registry, settings, sock, log, out)
+
+
+def serve_engine(
+    engine: EngineFront,
+    prompts: Prompts,
+    registry: CollectorRegistry,
+    settings: ServeSettings,
+    sock: socket.socket,
+    log: FilteringBoundLogger,
+    out: Console,
+) -> None:
+    """Serve an engine that is ready on a bound socket until a signal comes."""
+
+    async def run() -> None:
+        with application(engine, prompts, registry, log, settings) as built:
+            serving = Serving(built.app, built.inflight, log, drain_timeout=settings.drain_timeout)
+            await serving.run(sock, lambda: announce(engine.model, settings, url_of(sock), out))
+
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        try:
+            runner.run(run())
+        except OSError as error:
+            raise cannot_listen(settings.host, settings.port, error) from None
+
+
+def announce(model: ServedModel, settings: ServeSettings, url: str, out: Console) -> None:
+    """Where the server is, what it serves, and a line to try it with."""
+    cache = f"prefix cache {settings.policy.value}" if settings.cache else "prefix cache off"
+    body = {"model": model.name, "messages": [{"role": "user", "content": "Say hello in five words."}]}
+    lines = (
+        f"Hotprefix {__version__} is ready on {url}",
+        f"  model    {model.name}, context {model.context_length:,} tokens",
+        f"  arena    up to {show_size(settings.kv_arena)}, {settings.kv_precision.value}, {cache}",
+        "  try      "
+        + f"curl {url}/v1/chat/completions -H 'content-type: application/json' -d '{json.dumps(body)}'",
+    )
+    for line in lines:
+        out.print(line, markup=False, highlight=False, soft_wrap=True)
+    out.file.flush()

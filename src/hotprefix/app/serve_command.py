@@ -1,0 +1,137 @@
+"""The command line of `hotprefix serve`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+
+from hotprefix.app.logs import configure_logs
+from hotprefix.app.model_commands import StateDir, user_store
+from hotprefix.app.serve import serve
+from hotprefix.app.settings import CachePolicy, KvPrecision, LogFormat, LogLevel, ServeSettings
+from hotprefix.app.sizes import parse_size
+from hotprefix.engine.settings import DecodeMode
+from hotprefix.models.catalogue import DEFAULT_MODEL
+
+SERVE_EPILOG = """
+[bold]Examples[/]
+
+Serve the default model on http://127.0.0.1:8080, fetching it the first time:
+[cyan]hotprefix serve[/]
+
+Serve a GGUF file under a name of your choice, to the whole network:
+[cyan]hotprefix serve --model ./qwen2.5-0.5b-instruct-q8_0.gguf --served-name qwen --host 0.0.0.0[/]
+
+Keep more prefixes, in half the bytes per token:
+[cyan]hotprefix serve --kv-arena 8G --kv-precision u8[/]
+
+See what the cache saves by switching it off:
+[cyan]hotprefix serve --no-cache --port 8081[/]
+
+SIGTERM or Ctrl-C finishes what is running, for at most --drain-timeout seconds; a second one ends it at once.
+"""
+
+_ADDRESS = "Address"
+_MODEL = "Model"
+_CACHE = "KV cache"
+_LOAD = "Load"
+_OPERATION = "Operation"
+
+
+def _size(text: str) -> int:
+    try:
+        return parse_size(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+def _option(panel: str, text: str, **more: Any) -> Any:
+    return typer.Option(rich_help_panel=panel, help=text, **more)
+
+
+Host = Annotated[str, _option(_ADDRESS, "Address to listen on; 0.0.0.0 is every network.")]
+Port = Annotated[int, _option(_ADDRESS, "Port; 0 takes a free one.", min=0, max=65535)]
+Model = Annotated[
+    str, _option(_MODEL, "A name from 'hotprefix models list', or the path of a GGUF file or model folder.")
+]
+ServedName = Annotated[str | None, _option(_MODEL, "Name that requests use. Default: the model's own.")]
+MaxContext = Annotated[
+    int | None, _option(_MODEL, "Most tokens of prompt and answer. Default: what the model has.", min=16)
+]
+Threads = Annotated[int | None, _option(_MODEL, "Threads that compute. Default: one per core.", min=1)]
+KvArena = Annotated[int, _option(_CACHE, "Most memory for keys and values.", parser=_size, metavar="SIZE")]
+Precision = Annotated[
+    KvPrecision, _option(_CACHE, "Type of keys and values. auto: the CPU's fastest; u8 and u4 hold more.")
+]
+NoCache = Annotated[
+    bool, typer.Option("--no-cache", rich_help_panel=_CACHE, help="Compute every prompt in full.")
+]
+    bool, typer.Option("--no-cache", rich_help_panel=_CACHE, help="Compute every prompt in full.")
+]
+Policy = Annotated[CachePolicy, _option(_CACHE, "Which prefixes go first when room is needed.")]
+Decode = Annotated[
+    DecodeMode,
+    _option(_CACHE, "exact: what is cached of an answer equals a prefill bit for bit; fast: speed."),
+]
+MaxRunning = Annotated[int | None, _option(_LOAD, "Most requests that decode together.", min=1)]
+MaxWaiting = Annotated[int | None, _option(_LOAD, "Most requests in line; beyond it 429.", min=1)]
+PrefillChunk = Annotated[int | None, _option(_LOAD, "Most prompt tokens of one step.", min=32)]
+BodyLimit = Annotated[
+    int, _option(_LOAD, "Largest request body; beyond it 413.", parser=_size, metavar="SIZE")
+]
+DrainTimeout = Annotated[
+    float, _option(_OPERATION, "Seconds that running requests get to finish when stopping.", min=0)
+]
+Format = Annotated[LogFormat, _option(_OPERATION, "auto: console on a terminal, else JSON.")]
+Level = Annotated[LogLevel, _option(_OPERATION, "The least that is logged.")]
+
+
+def serve_command(
+    *,
+    host: Host = "127.0.0.1",
+    port: Port = 8080,
+    model: Model = DEFAULT_MODEL,
+    served_name: ServedName = None,
+    max_context: MaxContext = None,
+    threads: Threads = None,
+    kv_arena: KvArena = "2G",  # type: ignore[assignment]  # parsed like an argument
+    kv_precision: Precision = KvPrecision.AUTO,
+    no_cache: NoCache = False,
+    policy: Policy = CachePolicy.ADAPTIVE,
+    decode: Decode = DecodeMode.FAST,
+    max_running: MaxRunning = None,
+    max_waiting: MaxWaiting = None,
+    prefill_chunk: PrefillChunk = None,
+    body_limit: BodyLimit = "16M",  # type: ignore[assignment]  # parsed like an argument
+    drain_timeout: DrainTimeout = 30.0,
+    log_format: Format = LogFormat.AUTO,
+    log_level: Level = LogLevel.INFO,
+    state_dir: StateDir = None,
+) -> None:
+    """Serve a model over the OpenAI API; shared prompt prefixes are computed once."""
+    settings = ServeSettings(
+        host=host,
+        port=port,
+        model=model,
+        served_name=served_name,
+        max_context=max_context,
+        threads=threads,
+        kv_arena=kv_arena,
+        kv_precision=kv_precision,
+        cache=not no_cache,
+        policy=policy,
+        decode=decode,
+        max_running=max_running,
+        max_waiting=max_waiting,
+        prefill_chunk=prefill_chunk,
+        body_limit=body_limit,
+        drain_timeout=drain_timeout,
+        log_format=log_format,
+        log_level=log_level,
+        state_dir=state_dir,
+    )
+    log = configure_logs(log_level, log_format, sys.stderr)
+    serve(settings, user_store(state_dir), log, out=Console(), progress=Console(stderr=True))

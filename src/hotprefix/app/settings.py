@@ -1,0 +1,71 @@
+"""What `hotprefix serve` was asked for, as plain data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from hotprefix.engine.settings import DecodeMode
+from hotprefix.models.catalogue import DEFAULT_MODEL
+
+
+class KvPrecision(StrEnum):
+    """Element type of the KV arena; AUTO is what the CPU computes in best."""
+
+    AUTO = "auto"
+    BF16 = "bf16"
+    F16 = "f16"
+    F32 = "f32"
+    U8 = "u8"
+    U4 = "u4"
+
+
+class CachePolicy(StrEnum):
+    """Which cached blocks go first when room is needed."""
+
+    LRU = "lru"
+    SLRU = "slru"
+    ADAPTIVE = "adaptive"
+
+
+class LogFormat(StrEnum):
+    """AUTO is CONSOLE on a terminal and JSON elsewhere."""
+
+    AUTO = "auto"
+    JSON = "json"
+    CONSOLE = "console"
+
+
+class LogLevel(StrEnum):
+    """The least that is logged."""
+
+    DEBUG = "debug"
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class ServeSettings:
+    """Sizes in bytes, times in seconds, lengths in tokens; None means "the engine chooses"."""
+
+    host: str = "127.0.0.1"
+    port: int = 8080
+    model: str = DEFAULT_MODEL
+    served_name: str | None = None
+    kv_arena: int = 2 * 1024**3
+    kv_precision: KvPrecision = KvPrecision.AUTO
+    cache: bool = True
+    policy: CachePolicy = CachePolicy.ADAPTIVE
+    max_context: int | None = None
+    threads: int | None = None
+    max_running: int | None = None
+    max_waiting: int | None = None
+    prefill_chunk: int | None = None
+    decode: DecodeMode = DecodeMode.FAST
+    drain_timeout: float = 30.0
+    body_limit: int = 16 * 1024**2
+    log_format: LogFormat = LogFormat.AUTO
+    log_level: LogLevel = LogLevel.INFO
+    state_dir: Path | None = None

@@ -1,0 +1,125 @@
+"""The composition root: settings → a running engine and the application in front of it."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from prometheus_client import CollectorRegistry
+from starlette.types import ASGIApp
+from structlog.typing import FilteringBoundLogger
+
+from hotprefix import __version__
+from hotprefix.api.application import build_application
+from hotprefix.api.inflight import InFlight
+from hotprefix.api.metrics import ServerMetrics
+from hotprefix.api.service import Prompts, Service
+from hotprefix.api.settings import ApiSettings
+from hotprefix.app.settings import ServeSettings
+from hotprefix.base.clock import Clock, SystemClock
+from hotprefix.engine.engine import Engine
+from hotprefix.engine.front import EngineFront, ServedModel
+from hotprefix.engine.loader import load_engine
+from hotprefix.engine.settings import EngineSettings
+from hotprefix.models.manifest import ModelManifest
+from hotprefix.prompt.builder import PromptBuilder
+from hotprefix.prompt.hf_tokenizer import HfTokenizer
+from hotprefix.prompt.template import JinjaTemplate
+
+_TOKENISING_THREADS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Application:
+    """What is served, and the register of what is in flight."""
+
+    app: ASGIApp
+    inflight: InFlight
+
+
+def served_model(manifest: ModelManifest, settings: ServeSettings) -> ServedModel:
+    """The model as clients see it: `--served-name` becomes its name, its own an alias."""
+    tokenizer = HfTokenizer(manifest.tokenizer)
+    bos = "" if manifest.bos_id is None else tokenizer.token_bytes(manifest.bos_id).decode()
+    eos = tokenizer.token_bytes(manifest.eos_ids[0]).decode() if manifest.eos_ids else ""
+    context = manifest.context_length
+    return ServedModel(
+        name=settings.served_name or manifest.name,
+        aliases=(manifest.name,) if settings.served_name else (),
+        context_length=context if settings.max_context is None else min(context, settings.max_context),
+        created=manifest.created,
+        tokenizer=tokenizer,
+        template=JinjaTemplate(manifest.chat_template, bos_token=bos, eos_token=eos),
+        fingerprint=manifest.fingerprint,
+    )
+
+
+def prompt_builder(manifest: ModelManifest, model: ServedModel) -> PromptBuilder:
+    """At least one token of the context is left for the answer."""
+    head = (manifest.bos_id,) if manifest.add_bos and manifest.bos_id is not None else ()
+    return PromptBuilder(model.tokenizer, model.template, head=head, limit=model.context_length - 1)
+
+
+def engine_settings(settings: ServeSettings) -> EngineSettings:
+    """The engine's part; what was not asked for keeps the engine's own default."""
+    chosen = {
+        "max_running": settings.max_running,
+        "max_waiting": settings.max_waiting,
+        "prefill_chunk": settings.prefill_chunk,
+    }
+    return EngineSettings(
+        arena_bytes=settings.kv_arena,
+        kv_precision=settings.kv_precision.value,
+        policy=settings.policy.value if settings.cache else None,
+        max_context=settings.max_context,
+        threads=settings.threads,
+        decode=settings.decode,
+        secret=secrets.token_bytes(32),
+        **{name: value for name, value in chosen.items() if value is not None},
+    )
+
+
+@contextmanager
+def running_engine(
+    manifest: ModelManifest, model: ServedModel, settings: ServeSettings, metrics: ServerMetrics, clock: Clock
+) -> Iterator[Engine]:
+    """An engine that is warm; stopped on leaving. Raises `ModelError`."""
+    engine = load_engine(manifest, model, engine_settings(settings), metrics, clock)
+    engine.start()
+    try:
+        engine.wait_ready()
+        yield engine
+    finally:
+        engine.stop()
+
+
+@contextmanager
+def application(
+    engine: EngineFront,
+    prompts: Prompts,
+    registry: CollectorRegistry,
+    log: FilteringBoundLogger,
+    settings: ServeSettings,
+) -> Iterator[Application]:
+    """The HTTP side in front of an engine; entered on the event loop that serves it."""
+    inflight = InFlight(engine)
+    with ThreadPoolExecutor(_TOKENISING_THREADS, thread_name_prefix="hotprefix-tokenise") as workers:
+        service = Service(
+            engine=engine,
+            prompts=prompts,
+            settings=ApiSettings(body_limit=settings.body_limit),
+            inflight=inflight,
+            workers=workers,
+            registry=registry,
+            log=log,
+            clock=SystemClock(),
+        )
+        yield Application(build_application(service), inflight)
+
+
+def new_metrics(model: ServedModel) -> ServerMetrics:
+    """Metrics in a registry of their own."""
+    return ServerMetrics(CollectorRegistry(), version=__version__, model=model.name)
