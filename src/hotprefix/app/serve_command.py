@@ -69,8 +69,6 @@ Precision = Annotated[
 NoCache = Annotated[
     bool, typer.Option("--no-cache", rich_help_panel=_CACHE, help="Compute every prompt in full.")
 ]
-    bool, typer.Option("--no-cache", rich_help_panel=_CACHE, help="Compute every prompt in full.")
-]
 Policy = Annotated[CachePolicy, _option(_CACHE, "Which prefixes go first when room is needed.")]
 Decode = Annotated[
     DecodeMode,
