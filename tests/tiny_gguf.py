@@ -74,14 +74,18 @@ def write_tiny_gguf(
     writer.add_file_type(int(_FILE_TYPES[quant]))
     _write_hyperparameters(writer, shape)
     _write_tokenizer(writer, pre or _PRE[family], chat_template)
-    _write_tensors(writer, family, shape, np.random.default_rng(seed), quant)
+    _write_tensors(writer, family, shape, np.random.default_rng(seed), quant, len(tiny_vocabulary()[0]))
     if rope_factors is not None:
         writer.add_tensor("rope_freqs.weight", rope_factors.astype(np.float32))
+    _finish(writer)
+    return path
+
+
+def _finish(writer: gguf.GGUFWriter) -> None:
     writer.write_header_to_file()
     writer.write_kv_data_to_file()
     writer.write_tensors_to_file()
     writer.close()
-    return path
 
 
 def _write_hyperparameters(writer: gguf.GGUFWriter, shape: Shape) -> None:
@@ -121,6 +125,7 @@ def _write_tensors(
     shape: Shape,
     random: np.random.Generator,
     quant: gguf.GGMLQuantizationType,
+    vocabulary: int,
 ) -> None:
     def matrix(name: str, rows: int, columns: int, spread: float = 1.0) -> None:
         weight = (random.standard_normal((rows, columns)) * spread / np.sqrt(columns)).astype(np.float32)
@@ -133,7 +138,7 @@ def _write_tensors(
         writer.add_tensor(name, (base + 0.1 * random.standard_normal(size)).astype(np.float32))
 
     wide, narrow = shape.heads * shape.head_dim, shape.kv_heads * shape.head_dim
-    matrix("token_embd.weight", len(tiny_vocabulary()[0]), shape.hidden, spread=np.sqrt(shape.hidden) / 4)
+    matrix("token_embd.weight", vocabulary, shape.hidden, spread=np.sqrt(shape.hidden) / 4)
     vector("output_norm.weight", shape.hidden)
     for layer in range(shape.layers):
         block = f"blk.{layer}"
@@ -150,3 +155,44 @@ def _write_tensors(
         matrix(f"{block}.ffn_gate.weight", shape.ffn, shape.hidden)
         matrix(f"{block}.ffn_up.weight", shape.ffn, shape.hidden)
         matrix(f"{block}.ffn_down.weight", shape.hidden, shape.ffn)
+
+
+def write_tiny_spm_gguf(path: Path, seed: int = 0, *, shape: Shape | None = None) -> Path:
+    """Write a llama whose tokenizer is a SentencePiece BPE with byte fallback."""
+    shape = shape or Shape()
+    words = [
+        "▁hello",
+        "▁the",
+        "hello",
+        "llo",
+        "he",
+        "ll",
+        "th",
+        "the",
+        "▁t",
+        "▁h",
+        "▁he",
+        "▁th",
+        "▁hell",
+        "lo",
+    ]
+    letters = ["▁", *"abcdefghijklmnopqrstuvwxyz"]
+    specials = ["<unk>", "<s>", "</s>"]
+    tokens = [*specials, *(f"<0x{byte:02X}>" for byte in range(256)), *words, *letters]
+    kinds = [gguf.TokenType.UNKNOWN, gguf.TokenType.CONTROL, gguf.TokenType.CONTROL]
+    kinds += [gguf.TokenType.BYTE] * 256 + [gguf.TokenType.NORMAL] * (len(words) + len(letters))
+    writer = gguf.GGUFWriter(path, "llama")
+    writer.add_file_type(int(gguf.LlamaFileType.MOSTLY_F16))
+    _write_hyperparameters(writer, shape)
+    writer.add_tokenizer_model("llama")
+    writer.add_token_list(tokens)
+    writer.add_token_types([int(kind) for kind in kinds])
+    writer.add_token_scores([-float(i) for i in range(len(tokens))])
+    writer.add_bos_token_id(1)
+    writer.add_eos_token_id(2)
+    writer.add_unk_token_id(0)
+    _write_tensors(
+        writer, "llama", shape, np.random.default_rng(seed), gguf.GGMLQuantizationType.F16, len(tokens)
+    )
+    _finish(writer)
+    return path
