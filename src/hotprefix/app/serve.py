@@ -17,8 +17,7 @@ from hotprefix.app.listen import bind, cannot_listen, url_of
 from hotprefix.app.serving import Serving, loop_factory
 from hotprefix.app.settings import ServeSettings
 from hotprefix.app.sizes import show_size
-from hotprefix.app.wiring import application, new_metrics, prompt_builder, running_engine, served_model
-from hotprefix.base.clock import SystemClock
+from hotprefix.app.wiring import application, new_metrics, prompt_builder, running_engine, served_model, texts
 from hotprefix.engine.front import EngineFront, ServedModel
 from hotprefix.models.store import ModelStore
 
@@ -33,12 +32,13 @@ def serve(
     with closing(bind(settings.host, settings.port)) as sock:
         manifest = store.resolve(settings.model)
         with progress.status(f"Loading {manifest.name} …") as status:
-            model = served_model(manifest, settings)
+            known = texts(manifest)
+            model = served_model(manifest, known.tokenizer, settings)
             metrics = new_metrics(model)
-            engine_life = running_engine(manifest, model, settings, metrics, SystemClock())
+            engine_life = running_engine(manifest, model, known.answers, settings, metrics)
             with engine_life as engine:
                 status.stop()
-                prompts = prompt_builder(manifest, model)
+                prompts = prompt_builder(manifest, model, known.answers)
                 serve_engine(engine, prompts, metrics.registry, settings, sock, log, out)
 
 

@@ -19,17 +19,22 @@ from hotprefix.api.metrics import ServerMetrics
 from hotprefix.api.service import Prompts, Service
 from hotprefix.api.settings import ApiSettings
 from hotprefix.app.settings import ServeSettings
-from hotprefix.base.clock import Clock, SystemClock
+from hotprefix.base.clock import SystemClock
 from hotprefix.engine.engine import Engine
 from hotprefix.engine.front import EngineFront, ServedModel
 from hotprefix.engine.loader import load_engine
 from hotprefix.engine.settings import EngineSettings
 from hotprefix.models.manifest import ModelManifest
+from hotprefix.prompt.answers import AnswerMemory
 from hotprefix.prompt.builder import PromptBuilder
 from hotprefix.prompt.hf_tokenizer import HfTokenizer
+from hotprefix.prompt.segments import SegmentedTokenizer
 from hotprefix.prompt.template import JinjaTemplate
+from hotprefix.prompt.tokenizer import Tokenizer
 
 _TOKENISING_THREADS = 2
+_SEGMENT_BYTES = 32 * 1024 * 1024
+_ANSWER_BYTES = 16 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +45,22 @@ class Application:
     inflight: InFlight
 
 
-def served_model(manifest: ModelManifest, settings: ServeSettings) -> ServedModel:
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """Text ↔ tokens of a model: segments of text and answers are remembered with their ids."""
+
+    tokenizer: SegmentedTokenizer
+    answers: AnswerMemory
+
+
+def texts(manifest: ModelManifest) -> Texts:
+    """The tokenizer of a prepared model and what it remembers."""
+    tokenizer = SegmentedTokenizer(HfTokenizer(manifest.tokenizer), _SEGMENT_BYTES)
+    return Texts(tokenizer, AnswerMemory(tokenizer, _ANSWER_BYTES))
+
+
+def served_model(manifest: ModelManifest, tokenizer: Tokenizer, settings: ServeSettings) -> ServedModel:
     """The model as clients see it: `--served-name` becomes its name, its own an alias."""
-    tokenizer = HfTokenizer(manifest.tokenizer)
     bos = "" if manifest.bos_id is None else tokenizer.token_bytes(manifest.bos_id).decode()
     eos = tokenizer.token_bytes(manifest.eos_ids[0]).decode() if manifest.eos_ids else ""
     context = manifest.context_length
@@ -57,10 +75,11 @@ def served_model(manifest: ModelManifest, settings: ServeSettings) -> ServedMode
     )
 
 
-def prompt_builder(manifest: ModelManifest, model: ServedModel) -> PromptBuilder:
+def prompt_builder(manifest: ModelManifest, model: ServedModel, answers: AnswerMemory) -> PromptBuilder:
     """At least one token of the context is left for the answer."""
     head = (manifest.bos_id,) if manifest.add_bos and manifest.bos_id is not None else ()
-    return PromptBuilder(model.tokenizer, model.template, head=head, limit=model.context_length - 1)
+    limit = model.context_length - 1
+    return PromptBuilder(model.tokenizer, model.template, answers=answers, head=head, limit=limit)
 
 
 def engine_settings(settings: ServeSettings) -> EngineSettings:
@@ -84,10 +103,14 @@ def engine_settings(settings: ServeSettings) -> EngineSettings:
 
 @contextmanager
 def running_engine(
-    manifest: ModelManifest, model: ServedModel, settings: ServeSettings, metrics: ServerMetrics, clock: Clock
+    manifest: ModelManifest,
+    model: ServedModel,
+    answers: AnswerMemory,
+    settings: ServeSettings,
+    metrics: ServerMetrics,
 ) -> Iterator[Engine]:
     """An engine that is warm; stopped on leaving. Raises `ModelError`."""
-    engine = load_engine(manifest, model, engine_settings(settings), metrics, clock)
+    engine = load_engine(manifest, model, answers, engine_settings(settings), metrics, SystemClock())
     engine.start()
     try:
         engine.wait_ready()

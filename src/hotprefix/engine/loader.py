@@ -18,6 +18,7 @@ from hotprefix.engine.grammar import GrammarCompiler
 from hotprefix.engine.graph import compile_paged_model, kv_format, read_paged_model
 from hotprefix.engine.observer import EngineObserver
 from hotprefix.engine.runner import PagedRunner
+from hotprefix.engine.sampler import Sampler
 from hotprefix.engine.scheduler import Scheduler
 from hotprefix.engine.settings import DecodeMode, EngineSettings
 from hotprefix.engine.stepper import Parts, Stepper
@@ -28,14 +29,17 @@ from hotprefix.kv.tree import BlockTree
 from hotprefix.models.manifest import ModelManifest
 from hotprefix.pages.arena import BlockArena
 from hotprefix.pages.format import KvFormat
+from hotprefix.prompt.answers import AnswerMemory
 
 
 def load_engine(
     manifest: ModelManifest,
     model: ServedModel,
+    answers: AnswerMemory,
     settings: EngineSettings,
     observer: EngineObserver,
     clock: Clock,
+    sampler: Sampler | None = None,
 ) -> Engine:
     """Compile the model and put an engine, not yet started, around it.
 
@@ -64,6 +68,8 @@ def load_engine(
         block_bytes=kv.block_bytes,
         max_tokens=min(context, arena_tokens),
         root_for=scopes.root,
+        answers=answers,
+        sampler=Sampler() if sampler is None else sampler,
     )
     limits = EngineLimits(context, arena_tokens, settings.max_waiting)
     return Engine(model, Stepper(parts, clock, observer), limits, clock)

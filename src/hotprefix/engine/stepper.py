@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from random import Random
 
 import numpy as np
@@ -22,6 +22,7 @@ from hotprefix.engine.sampler import Sampler
 from hotprefix.engine.scheduler import Batch, Scheduler
 from hotprefix.engine.sequence import RequestState, Sequence
 from hotprefix.keys.chain import TokenHistory
+from hotprefix.prompt.answers import AnswerMemory
 from hotprefix.prompt.tokenizer import Tokenizer
 
 GAUGE_SECONDS = 0.25
@@ -30,7 +31,7 @@ GAUGE_SECONDS = 0.25
 @dataclass(frozen=True, slots=True)
 class Parts:
     """What a stepper works with. `root_for` gives a tenant's scope root; `max_tokens` is the most
-    that prompt and answer may have together."""
+    that prompt and answer may have together; `answers` keeps the ids of answers for later turns."""
 
     cache: KvCache
     runner: ModelRunner
@@ -42,6 +43,8 @@ class Parts:
     block_bytes: int
     max_tokens: int
     root_for: Callable[[str], BlockKey]
+    answers: AnswerMemory | None = None
+    sampler: Sampler = field(default_factory=Sampler)
 
 
 class Stepper:
@@ -51,7 +54,6 @@ class Stepper:
         self._parts = parts
         self._clock = clock
         self._observer = observer
-        self._sampler = Sampler()
         self._writer = AnswerWriter(parts.eos_ids)
         self._states: dict[RequestId, RequestState] = {}
         self._evicted = 0
@@ -195,7 +197,7 @@ class Stepper:
         self._parts.scheduler.prompt_done(sequence)
 
     def _draw(self, logits: NDArray[np.float32], sequences: list[Sequence]) -> None:
-        drawn = self._sampler.sample(logits, [sequence.row for sequence in sequences])
+        drawn = self._parts.sampler.sample(logits, [sequence.row for sequence in sequences])
         now = self._clock.now()
         gaps: list[float] = []
         for sequence, token in zip(sequences, drawn, strict=True):
@@ -213,10 +215,22 @@ class Stepper:
         state = sequence.parent
         self._parts.scheduler.remove(sequence)
         state.sequences.remove(sequence)
+        if reason in (FinishReason.STOP, FinishReason.LENGTH):
+            self._remember(sequence)
         now = self._clock.now()
         if self._writer.finish(sequence, reason, now, error) is not None:
             del self._states[state.request.request_id]
             self._observer.finished(reason, timings_of(state, now), usage_of(state))
+
+    def _remember(self, sequence: Sequence) -> None:
+        """Keep the answer's ids for the next turn, if its whole text goes to the client."""
+        if self._parts.answers is None or sequence.stops.matched is not None:
+            return
+        request = sequence.parent.request
+        answer = sequence.history.tokens(sequence.prompt_tokens, len(sequence.history))
+        if answer and answer[-1] in self._parts.eos_ids:
+            answer.pop()
+        self._parts.answers.remember(request.tenant, request.prompt_ids, answer)
 
     def _tell_gauges(self) -> None:
         if self._clock.now() - self._gauged_at >= GAUGE_SECONDS:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hotprefix.base.errors import ContextLengthExceeded
+from hotprefix.prompt.answers import AnswerMemory
 from hotprefix.prompt.chat import ChatTemplate, Message, Tool
 from hotprefix.prompt.tokenizer import Tokenizer
 from hotprefix.prompt.tools import write_tools_into
@@ -23,11 +24,13 @@ class PromptBuilder:
         tokenizer: Tokenizer,
         template: ChatTemplate,
         *,
+        answers: AnswerMemory | None = None,
         head: Sequence[int] = (),
         limit: int | None = None,
     ) -> None:
         self._tokenizer = tokenizer
         self._template = template
+        self._answers = answers
         self._head = list(head)
         self._limit = limit
 
@@ -36,12 +39,20 @@ class PromptBuilder:
         messages: Sequence[Message],
         tools: Sequence[Tool] = (),
         variables: Mapping[str, Any] | None = None,
+        tenant: str = "",
     ) -> list[int]:
         """Token ids of a conversation, with the opening of the answer at its end.
 
+        Answers that `tenant` was given before have the ids that `answers` kept of them.
+
         Raises `InvalidRequest` if the template refuses, `ContextLengthExceeded` beyond the limit.
         """
-        return self._encode(self.chat_text(messages, tools, variables), "messages", [])
+        text = self.chat_text(messages, tools, variables)
+        self._require(self.count_floor(text), "at least ", "messages")
+        answers = self._answers
+        ids = self._tokenizer.encode(text) if answers is None else answers.encode(tenant, text)
+        self._require(len(ids), "", "messages")
+        return ids
 
     def chat_text(
         self,
@@ -56,18 +67,15 @@ class PromptBuilder:
 
     def text(self, prompt: str) -> list[int]:
         """Token ids of a raw prompt. Raises `ContextLengthExceeded` beyond the limit."""
-        return self._encode(prompt, "prompt", self._head)
+        self._require(self.count_floor(prompt) + len(self._head), "at least ", "prompt")
+        ids = [*self._head, *self._tokenizer.encode(prompt)]
+        self._require(len(ids), "", "prompt")
+        return ids
 
     def count_floor(self, text: str) -> int:
         """A number of tokens that `text` has at least; costs no tokenising."""
         size = len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
         return -(-size // self._tokenizer.longest_token)
-
-    def _encode(self, text: str, param: str, head: list[int]) -> list[int]:
-        self._require(self.count_floor(text) + len(head), "at least ", param)
-        ids = [*head, *self._tokenizer.encode(text)]
-        self._require(len(ids), "", param)
-        return ids
 
     def _require(self, count: int, qualifier: str, param: str) -> None:
         if self._limit is not None and count > self._limit:

@@ -5,20 +5,16 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-import threading
 from array import array
-from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from hotprefix.prompt.byte_decoder import tokenizer_steps
+from hotprefix.prompt.id_cache import IdCache
 from hotprefix.prompt.tokenizer import Tokenizer, TokenStream
 
 _SHORTEST = 64
 """Characters below which encoding is cheaper than looking up."""
-
-_ENTRY_OVERHEAD = 256
-"""Bytes of bookkeeping per cached segment (key, array header, dictionary slot)."""
 
 _SAFE_NORMALIZERS = frozenset(("NFC", "NFD", "NFKC", "NFKD"))
 _SAFE_PRE_TOKENIZERS = frozenset(("Split", "ByteLevel", "Digits"))
@@ -38,8 +34,9 @@ class SegmentedTokenizer:
         config = json.loads(inner.to_json())
         added = {str(t["content"]): int(t["id"]) for t in config.get("added_tokens") or () if t["content"]}
         self._added = added
+        self._added_ids = frozenset(added.values())
         self._splitter = _splitter(added) if added and _splits_safely(config) else None
-        self._cache = _IdCache(max_bytes)
+        self._cache = IdCache(max_bytes)
 
     @property
     def vocab_size(self) -> int:
@@ -55,6 +52,10 @@ class SegmentedTokenizer:
         return self._cache.size
 
     def encode(self, text: str) -> list[int]:
+        return self.encode_recalling(text, _recalls_nothing)
+
+    def encode_recalling(self, text: str, recall: Callable[[str], Sequence[int] | None]) -> list[int]:
+        """As `encode`, but segments that `recall` knows have the ids that it gives."""
         if self._splitter is None:
             return self._inner.encode(text)
         ids: list[int] = []
@@ -62,8 +63,13 @@ class SegmentedTokenizer:
             if position % 2:
                 ids.append(self._added[piece])
             elif piece:
-                ids.extend(self._encode_segment(piece))
+                known = recall(piece)
+                ids.extend(self._encode_segment(piece) if known is None else known)
         return ids
+
+    def is_added(self, token_id: int) -> bool:
+        """Whether text is cut at this token."""
+        return token_id in self._added_ids
 
     def decode(self, token_ids: Sequence[int]) -> str:
         return self._inner.decode(token_ids)
@@ -88,37 +94,8 @@ class SegmentedTokenizer:
         return found
 
 
-class _IdCache:
-    """Least-recently-used map of digests to token ids, bounded in bytes, for many threads."""
-
-    def __init__(self, max_bytes: int) -> None:
-        self._max = max_bytes
-        self._lock = threading.Lock()
-        self._entries: OrderedDict[bytes, array[int]] = OrderedDict()
-        self.size = 0
-
-    def get(self, key: bytes) -> array[int] | None:
-        with self._lock:
-            found = self._entries.get(key)
-            if found is not None:
-                self._entries.move_to_end(key)
-            return found
-
-    def put(self, key: bytes, ids: array[int]) -> None:
-        cost = _cost(ids)
-        if cost > self._max:
-            return
-        with self._lock:
-            if key in self._entries:
-                return
-            self._entries[key] = ids
-            self.size += cost
-            while self.size > self._max:
-                self.size -= _cost(self._entries.popitem(last=False)[1])
-
-
-def _cost(ids: array[int]) -> int:
-    return len(ids) * ids.itemsize + _ENTRY_OVERHEAD
+def _recalls_nothing(text: str) -> None:
+    """No segment has other ids than its text."""
 
 
 def _splitter(added: Mapping[str, int]) -> re.Pattern[str]:
