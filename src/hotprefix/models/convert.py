@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import signal
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from pathlib import Path
 import gguf
 
 from hotprefix.base.errors import BrokenModelFile, MissingExtra, UnsupportedModel
-from hotprefix.models.gguf_file import GgufFile
+from hotprefix.models.gguf_file import GgufFile, rope_base
 
 _TAIL_LINES = 12
 _GENAI_PRE_TOKENIZERS = ("qwen2", "smollm", "llama-bpe", "default", "gpt-2")
@@ -25,7 +26,8 @@ def convert_gguf(file: GgufFile, out: Path) -> None:
     link = out / "model.gguf"
     link.symlink_to(file.path.resolve())
     stub = "" if _genai_reads_tokenizer(file) else str(_write_stub(out / "stub.gguf"))
-    _run_child(["gguf", str(link), stub], f"{file.path} could not be converted")
+    rope = json.dumps({"base": rope_base(file), "factors": file.rope_factors})
+    _run_child(["gguf", str(link), stub, rope], f"{file.path} could not be converted")
     link.unlink()
     (out / "stub.gguf").unlink(missing_ok=True)
 

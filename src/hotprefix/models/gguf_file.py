@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -35,11 +36,15 @@ class GgufTensor:
 
 @dataclass(frozen=True, slots=True)
 class GgufFile:
-    """Metadata and tensor list of a complete GGUF file; tensor data is not kept."""
+    """Metadata and tensor list of a complete GGUF file.
+
+    No tensor data is kept but `rope_factors`: what each rotary frequency is divided by (empty: 1).
+    """
 
     path: Path
     metadata: Mapping[str, Any]
     tensors: Mapping[str, GgufTensor]
+    rope_factors: tuple[float, ...] = ()
 
     @property
     def architecture(self) -> str:
@@ -127,13 +132,15 @@ def read_gguf(path: Path) -> GgufFile:
                 )
                 for tensor in reader.tensors
             }
+            factors = [t.data for t in reader.tensors if t.name == "rope_freqs.weight"]
+            rope_factors = tuple(float(x) for part in factors for x in part.ravel())
     except EOFError as error:
         raise BrokenModelFile(f"{path} is truncated: {error}. Fetch the file again.") from error
     except _READ_ERRORS as error:
         raise BrokenModelFile(f"{path} is corrupt: {error}. Fetch the file again.") from error
     if not tensors:
         raise BrokenModelFile(f"{path} holds no tensors: it is a vocabulary, not a model.")
-    return GgufFile(path, metadata, tensors)
+    return GgufFile(path, metadata, tensors, rope_factors)
 
 
 def _check_magic(path: Path) -> None:
@@ -199,6 +206,14 @@ def head_size(file: GgufFile) -> int:
     return (file.of_family("embedding_length") or 0) // heads if heads else 0
 
 
+def rope_base(file: GgufFile) -> float:
+    """Base of the rotary frequencies."""
+    value = file.metadata.get(f"{file.architecture}.rope.freq_base", 10_000.0)
+    if type(value) is not float or not 1.0 < value < math.inf:
+        raise BrokenModelFile(f"{file.path}: metadata 'rope.freq_base' is {value!r}.")
+    return value
+
+
 def _check_sizes(file: GgufFile) -> None:
     for key in ("block_count", "attention.head_count", "embedding_length"):
         if not file.of_family(key):
@@ -218,6 +233,9 @@ def _check_rope(file: GgufFile) -> None:
             f"{file.path} scales its positions by {kind!r}, which the OpenVINO converter ignores; "
             "use a file without RoPE scaling or an OpenVINO folder."
         )
+    rope_base(file)
+    if not all(factor > 0 for factor in file.rope_factors):
+        raise BrokenModelFile(f"{file.path}: 'rope_freqs.weight' holds numbers that are not positive.")
     size = head_size(file)
     rotated = file.of_family("rope.dimension_count") or size
     if rotated != size:
@@ -256,6 +274,8 @@ def _required_tensors(file: GgufFile) -> Iterator[str]:
 def _allowed_types(name: str) -> tuple[str, ...]:
     if name in ("token_embd.weight", "output.weight"):
         return _TABLE_TYPES
-    if name.endswith((".bias", "norm.weight")) or name == "rope_freqs.weight":
+    if name.endswith((".bias", "norm.weight")):
         return _VECTOR_TYPES
+    if name == "rope_freqs.weight":
+        return ("F32",)
     return _MATRIX_TYPES

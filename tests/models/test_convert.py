@@ -1,0 +1,123 @@
+"""Real conversions of tiny models: the graph computes what the file says."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import stat
+from pathlib import Path
+
+import gguf
+import numpy as np
+import openvino
+import pytest
+
+from hotprefix.base.errors import BrokenModelFile, MissingExtra, UnsupportedModel
+from hotprefix.models.convert import check_graph, convert_gguf, convert_hugging_face
+from hotprefix.models.gguf_file import read_gguf
+from tests.models.reference import logits
+from tests.tiny_gguf import Shape, write_tiny_gguf, write_tiny_spm_gguf
+
+IDS = [1, 40, 77, 200, 13, 260, 8]
+
+
+def _run(folder: Path, ids: list[int]) -> np.ndarray:
+    core = openvino.Core()
+    hints = {
+        "INFERENCE_PRECISION_HINT": "f32",
+        "KV_CACHE_PRECISION": "f16",
+        "DYNAMIC_QUANTIZATION_GROUP_SIZE": "0",
+    }
+    model = core.compile_model(core.read_model(folder / "openvino_model.xml"), "CPU", hints)
+    count = len(ids)
+    feed = {"input_ids": [ids], "attention_mask": [[1] * count], "position_ids": [list(range(count))]}
+    arrays = {name: np.array(value, dtype=np.int64) for name, value in feed.items()}
+    return np.array(
+        model.create_infer_request().infer(arrays | {"beam_idx": np.zeros(1, np.int32)})["logits"]
+    )[0]
+
+
+def _converted(model: Path, out: Path) -> Path:
+    out.mkdir()
+    convert_gguf(read_gguf(model), out)
+    return out
+
+
+@pytest.mark.parametrize(
+    ("family", "shape"),
+    [
+        ("llama", Shape()),
+        ("llama", Shape(hidden=64, heads=4, kv_heads=2, head_dim=16, layers=1)),
+        ("qwen2", Shape()),
+        ("qwen3", Shape(hidden=64)),
+    ],
+)
+def test_the_graph_computes_the_model(tmp_path: Path, family: str, shape: Shape) -> None:
+    model = write_tiny_gguf(tmp_path / "m.gguf", family, shape=shape)
+    ours, theirs = _run(_converted(model, tmp_path / "ir"), IDS), logits(model, IDS, shape)
+    assert np.abs(ours - theirs).max() < 0.02 * theirs.std()
+    assert (ours.argmax(-1) == theirs.argmax(-1)).all()
+
+
+def test_far_positions_are_exact(tmp_path: Path) -> None:
+    shape, ids = Shape(layers=1), IDS * 100
+    model = write_tiny_gguf(tmp_path / "m.gguf", shape=shape)
+    ours, theirs = _run(_converted(model, tmp_path / "ir"), ids), logits(model, ids, shape)
+    assert np.abs(ours - theirs).max() < 0.02 * theirs.std()
+
+
+def test_rope_factors_are_applied(tmp_path: Path) -> None:
+    factors = np.linspace(1.0, 32.0, 32)
+    model = write_tiny_gguf(tmp_path / "m.gguf", rope_factors=factors)
+    plain = write_tiny_gguf(tmp_path / "plain.gguf")
+    ours, theirs = _run(_converted(model, tmp_path / "ir"), IDS), logits(model, IDS, Shape())
+    assert np.abs(ours - theirs).max() < 0.02 * theirs.std()
+    assert np.abs(theirs - logits(plain, IDS, Shape())).max() > 0.1 * theirs.std()
+
+
+def test_only_the_graph_is_left_and_the_source_folder_is_not_touched(tmp_path: Path) -> None:
+    source = tmp_path / "read-only"
+    source.mkdir()
+    model = write_tiny_gguf(source / "m.gguf")
+    source.chmod(stat.S_IRUSR | stat.S_IXUSR)
+    out = _converted(model, tmp_path / "ir")
+    assert {"openvino_model.xml", "openvino_model.bin"} <= {path.name for path in out.iterdir()}
+    assert not list(out.glob("*.gguf"))
+    assert [path.name for path in source.iterdir()] == ["m.gguf"]
+
+
+@pytest.mark.parametrize("pre", ["stablelm2", None])
+def test_tokenizers_that_openvino_genai_does_not_read(tmp_path: Path, pre: str | None) -> None:
+    model = tmp_path / "m.gguf"
+    if pre is None:
+        write_tiny_spm_gguf(model)
+    else:
+        write_tiny_gguf(model, pre=pre)
+    out = _converted(model, tmp_path / "ir")
+    assert np.abs(_run(out, IDS) - logits(model, IDS, Shape())).max() < 0.1
+    assert not list(out.glob("*.gguf"))
+
+
+def test_a_failed_conversion_says_what_the_converter_said(tmp_path: Path) -> None:
+    model = write_tiny_gguf(tmp_path / "m.gguf", quant=gguf.GGMLQuantizationType.BF16)
+    with pytest.raises(
+        UnsupportedModel, match=r"m\.gguf could not be converted[\s\S]*Unsupported quantization type"
+    ):
+        _converted(model, tmp_path / "ir")
+
+
+def test_graphs_that_cannot_be_served(tmp_path: Path) -> None:
+    (tmp_path / "openvino_model.xml").write_text("<net")
+    with pytest.raises(BrokenModelFile, match="can't be served"):
+        check_graph(tmp_path / "openvino_model.xml")
+    parameter = openvino.opset13.parameter([1], np.float32, name="x")
+    openvino.save_model(openvino.Model([parameter], [parameter], "m"), tmp_path / "other.xml")
+    with pytest.raises(BrokenModelFile, match="lacks the inputs"):
+        check_graph(tmp_path / "other.xml")
+
+
+@pytest.mark.skipif(importlib.util.find_spec("optimum") is not None, reason="the extra is installed")
+def test_hugging_face_folders_need_the_extra(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text(json.dumps({"model_type": "llama"}))
+    with pytest.raises(MissingExtra, match=r"pip install 'hotprefix\[hf\]'"):
+        convert_hugging_face(tmp_path, tmp_path / "out")
