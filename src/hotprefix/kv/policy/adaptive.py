@@ -38,7 +38,8 @@ class AdaptivePolicy:
         self._capacity = max(1, capacity)
         self._random = random
         self._experts = (CandidateHeap(by_recency), CandidateHeap(by_frequency))
-        self._ghosts: tuple[OrderedDict[BlockKey, int], ...] = (OrderedDict(), OrderedDict())
+        # What each expert gave up lately: when, and how often it had been used.
+        self._ghosts: tuple[OrderedDict[BlockKey, tuple[int, int]], ...] = (OrderedDict(), OrderedDict())
         self._weights = [0.5, 0.5]
         self._evictions = 0
 
@@ -52,8 +53,11 @@ class AdaptivePolicy:
 
     def inserted(self, node: Node) -> None:
         for expert, ghosts in enumerate(self._ghosts):
-            evicted_at = ghosts.pop(node.key, None)
-            if evicted_at is not None:
+            ghost = ghosts.pop(node.key, None)
+            if ghost is not None:
+                evicted_at, hits = ghost
+                # Its uses count on: a hot block would else look new each time it comes back.
+                node.hits = hits
                 self._regret(expert, self._evictions - evicted_at)
 
     def touched(self, node: Node) -> None:
@@ -82,7 +86,7 @@ class AdaptivePolicy:
         self._evictions += 1
         if choices[0] is not choices[1]:
             ghosts = self._ghosts[expert]
-            ghosts[victim.key] = self._evictions
+            ghosts[victim.key] = (self._evictions, victim.hits)
             if len(ghosts) > self._capacity:
                 ghosts.popitem(last=False)
         return victim
