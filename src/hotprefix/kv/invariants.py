@@ -18,7 +18,10 @@ from hotprefix.kv.tree import BlockTree
 
 
 def check(tree: BlockTree, pool: BlockPool, book: LeaseBook, private: Iterable[BlockId]) -> None:
-    """Verify I1–I5 and I8 for one pool; `private` is every block that a sequence owns alone."""
+    """Verify I1–I6, I8 and I12 (no root without blocks) for one pool.
+
+    `private` is every block that a sequence owns alone.
+    """
     nodes = _walk(tree)
     _check_ownership(pool, nodes, list(private))
     _check_holders(tree, book, nodes)
@@ -28,6 +31,8 @@ def check(tree: BlockTree, pool: BlockPool, book: LeaseBook, private: Iterable[B
 def _walk(tree: BlockTree) -> list[Node]:
     nodes: list[Node] = []
     stack = list(tree.roots)
+    for root in stack:
+        _require(bool(root.children), "I12", f"the scope {root.key.hex()[:8]} has no block and is kept")
     while stack:
         node = stack.pop()
         for child in node.children.values():
@@ -55,6 +60,7 @@ def _check_ownership(pool: BlockPool, nodes: list[Node], private: list[BlockId])
 
 def _check_holders(tree: BlockTree, book: LeaseBook, nodes: list[Node]) -> None:
     named = Counter(node for lease in book.open for node in lease.nodes)
+    _require(named.keys() <= set(nodes), "I3", "a lease names a block that is not in the tree")
     for node in nodes:
         _require(node.holders == named[node], "I3", f"{node!r} is named by {named[node]} leases")
         parent = node.parent
