@@ -136,7 +136,8 @@ class WheelFetcher:
             resumes = response.status_code == 206 and _range_start(response) == have
             done = have if resumes else 0
             with part.open("ab" if resumes else "wb") as out:
-                for chunk in response.iter_raw(_CHUNK):
+                # No chunk size: what came before a break must reach the file, to be resumed from.
+                for chunk in response.iter_raw():
                     out.write(chunk)
                     done += len(chunk)
                     self._progress.reached(min(done, limit))

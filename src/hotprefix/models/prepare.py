@@ -39,8 +39,10 @@ def source_stamp(source: Path) -> Stamp:
 
 
 def source_digest(source: Path) -> str:
-    """SHA-256 over the content that `source_stamp` stamps; reads everything."""
-    return sha256_of((name, sha256_file(_member(source, name))) for name in source_stamp(source))
+    """SHA-256 of a file, or over the files of a folder that `source_stamp` names; reads everything."""
+    if source.is_file():
+        return sha256_file(source)
+    return sha256_of((name, sha256_file(source / name)) for name in source_stamp(source))
 
 
 def prepare(source: Path, out: Path, name: str, origin: str, now: Callable[[], float]) -> ModelManifest:
@@ -111,10 +113,6 @@ def _describe_folder(folder: Path, name: str, origin: str, created: int) -> Mode
 def _fingerprint(folder: Path, template: str) -> str:
     names = ("openvino_model.xml", "openvino_model.bin", "tokenizer.json")
     return sha256_of([*((name, sha256_file(folder / name)) for name in names), ("chat_template", template)])
-
-
-def _member(source: Path, name: str) -> Path:
-    return source if source.is_file() else source / name
 
 
 def _stamp(path: Path) -> tuple[int, int]:

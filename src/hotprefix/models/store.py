@@ -84,9 +84,9 @@ class ModelStore:
         """Where fetched wheels are kept."""
         return self._root / "downloads"
 
-    def list(self) -> Sequence[StoredModel]:
+    def list(self) -> tuple[StoredModel, ...]:
         """All prepared models, by name."""
-        return [self._stored(record) for record in self._records()]
+        return tuple(self._stored(record) for record in self._records())
 
     def resolve(self, name_or_path: str) -> ModelManifest:
         """The ready model of that name or at that path.
