@@ -31,7 +31,7 @@ class Bound(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Something that has to hold. `value` None: it was not measured in this run."""
+    """Something that has to hold. `value` None: this run does not judge it."""
 
     name: str
     unit: str
@@ -41,7 +41,7 @@ class Target:
 
     @property
     def met(self) -> bool | None:
-        """Whether it holds; None if it was not measured."""
+        """Whether it holds; None if this run does not judge it."""
         if self.value is None:
             return None
         return self.value <= self.limit if self.bound is Bound.AT_MOST else self.value >= self.limit

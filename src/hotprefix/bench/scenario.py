@@ -36,7 +36,7 @@ class Trial:
     """Servers, work and settings of a run.
 
     `plain` is a server without a cache. `judged` is false for quick runs, whose figures
-    prove nothing: their targets count as not measured.
+    prove nothing: their targets stay open.
     """
 
     cached: BenchClient

@@ -13,6 +13,8 @@ GREY = "#666666"
 
 def number(value: float, unit: str) -> str:
     """A value with its unit, three digits where that is enough."""
+    if unit == "s" and abs(value) < 0.001:
+        return f"{value * 1e6:.0f} µs"
     if unit == "s" and abs(value) < 1:
         return f"{value * 1000:.1f} ms"
     digits = 0 if abs(value) >= 1000 else 2
@@ -22,7 +24,7 @@ def number(value: float, unit: str) -> str:
 def verdict(target: Target) -> str:
     """A target in one line, with its mark."""
     mark = {True: "✓", False: "✗", None: "–"}[target.met]
-    value = "not measured" if target.value is None else number(target.value, target.unit)
+    value = "not judged in this run" if target.value is None else number(target.value, target.unit)
     return f"{mark} {target.name}: {value} ({target.bound} {number(target.limit, target.unit)})"
 
 
