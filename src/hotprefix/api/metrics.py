@@ -83,7 +83,7 @@ class ServerMetrics:
 
         self._running = gauge("num_requests_running", "Requests being worked on.")
         self._waiting = gauge("num_requests_waiting", "Requests in the waiting line.")
-        self._usage = gauge("kv_cache_usage_perc", "Share of the KV arena's limit that is in use, 0 to 1.")
+        self._usage = gauge("kv_cache_usage_perc", "Share of the KV blocks that requests hold, 0 to 1.")
         self._arena = gauge("kv_arena_bytes", "Bytes that the KV arena holds.")
         self._arena_limit = gauge("kv_arena_limit_bytes", "Bytes that the KV arena may grow to.")
         self._blocks = Gauge("hotprefix_kv_blocks", "KV blocks by state.", ["state"], registry=registry)
@@ -124,7 +124,6 @@ class ServerMetrics:
         self._arena_limit.set(gauges.arena_limit_bytes)
         total = sum(gauges.blocks.values())
         in_use = gauges.blocks.get("in_use", 0)
-        held = gauges.arena_bytes / gauges.arena_limit_bytes if gauges.arena_limit_bytes else 0.0
-        self._usage.set(held * in_use / total if total else 0.0)
+        self._usage.set(in_use / total if total else 0.0)
         for state, count in gauges.blocks.items():
             self._blocks.labels(state).set(count)

@@ -1,0 +1,105 @@
+"""The application over a scripted engine, in process or on a real socket."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+from prometheus_client import CollectorRegistry
+from starlette.types import ASGIApp
+from structlog import wrap_logger
+from structlog.testing import CapturingLogger
+
+from hotprefix.api.application import build_application
+from hotprefix.api.inflight import InFlight
+from hotprefix.api.service import Service
+from hotprefix.api.settings import ApiSettings
+from hotprefix.app.serving import Serving
+from hotprefix.base.clock import SystemClock
+from hotprefix.prompt.builder import PromptBuilder
+from tests.api.scripted_engine import ScriptedEngine
+
+HELLO = [{"role": "user", "content": "Hello, wörld! 🙂"}]
+
+
+@dataclass
+class Server:
+    engine: ScriptedEngine
+    inflight: InFlight
+    app: ASGIApp
+    log: CapturingLogger
+    client: httpx.AsyncClient
+
+    def lines(self, event: str = "request") -> list[dict[str, Any]]:
+        """What was logged, with the level under `level`."""
+        calls = [(call.method_name, call.kwargs) for call in self.log.calls]
+        return [fields | {"level": level} for level, fields in calls if fields["event"] == event]
+
+    async def chat(self, **fields: Any) -> httpx.Response:
+        body = {"model": "scripted", "messages": HELLO} | fields
+        return await self.client.post("/v1/chat/completions", json=body)
+
+    async def chunks(self, path: str = "/v1/chat/completions", **fields: Any) -> list[dict[str, Any]]:
+        """A stream's chunks; checks that `[DONE]` is there once, at the end."""
+        body: dict[str, Any] = {"model": "scripted", "stream": True}
+        if path.endswith("chat/completions"):
+            body["messages"] = HELLO
+        response = await self.client.post(path, json=body | fields)
+        assert response.status_code == 200, response.text
+        assert response.headers["content-type"].startswith("text/event-stream")
+        return read_events(response.text)
+
+
+def read_events(text: str) -> list[dict[str, Any]]:
+    events = text.split("\n\n")
+    assert events[-2:] == ["data: [DONE]", ""]
+    assert text.count("[DONE]") == 1
+    return [json.loads(event.removeprefix("data: ")) for event in events[:-2]]
+
+
+@asynccontextmanager
+async def in_process(engine: ScriptedEngine, settings: ApiSettings | None = None) -> AsyncIterator[Server]:
+    inflight = InFlight(engine)
+    log = CapturingLogger()
+    with ThreadPoolExecutor(1) as workers:
+        service = Service(
+            engine=engine,
+            prompts=PromptBuilder(
+                engine.model.tokenizer, engine.model.template, limit=engine.model.context_length - 1
+            ),
+            settings=settings or ApiSettings(),
+            inflight=inflight,
+            workers=workers,
+            registry=CollectorRegistry(),
+            log=wrap_logger(log, processors=[]),
+            clock=SystemClock(),
+        )
+        app = build_application(service)
+        transport = httpx.ASGITransport(app=app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
+            yield Server(engine, inflight, app, log, client)
+
+
+@asynccontextmanager
+async def on_socket(server: Server, drain_timeout: float = 5.0) -> AsyncIterator[tuple[str, int]]:
+    """A real uvicorn; yields host and port."""
+    sock = socket.create_server(("127.0.0.1", 0))
+    serving = Serving(
+        server.app, server.inflight, wrap_logger(server.log, processors=[]), drain_timeout=drain_timeout
+    )
+    started = asyncio.Event()
+    running = asyncio.create_task(serving.run(sock, started.set))
+    await started.wait()
+    try:
+        yield sock.getsockname()
+    finally:
+        serving.stop()
+        serving.stop()
+        await running
