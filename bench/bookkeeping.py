@@ -62,6 +62,9 @@ class Case:
     full: bool
 
 
+Times = dict[tuple[Case, int], list[tuple[float, float]]]
+"""By case and blocks in the tree: seconds for the keys, and for match and allocation."""
+
 CASES = (
     Case("all of it known", PROMPT, False),
     Case("half known", PROMPT // 2, False),
@@ -130,20 +133,24 @@ class Bookkeeping:
 
 
 def measure(policy: str, repeats: int, console: Console) -> Finding:
-    """All cases at all sizes."""
-    found: dict[tuple[Case, int], list[tuple[float, float]]] = {}
-    steps = [(case, size) for size in SIZES for case in CASES if not case.full or size * BLOCK > PROMPT]
-    for case, size in track(steps, "bookkeeping", console=console):
-        subject = Bookkeeping(size, policy, full=case.full)
-        known = subject.ids(case.known)
-        if known:
-            subject.add(known)
-        prompts = [known + subject.ids(PROMPT - case.known) for _ in range(repeats)]
-        found[case, size] = [subject.seconds(prompt) for prompt in prompts]
+    """All cases at all sizes. Sizes take turns, so that a slow moment of the machine meets all alike."""
+    found: Times = {}
+    for case in track(CASES, "bookkeeping", console=console):
+        sizes = [size for size in SIZES if not case.full or size * BLOCK > PROMPT]
+        subjects = {size: Bookkeeping(size, policy, full=case.full) for size in sizes}
+        known = {size: subject.ids(case.known) for size, subject in subjects.items()}
+        for size, subject in subjects.items():
+            found[case, size] = []
+            if known[size]:
+                subject.add(known[size])
+        for _ in range(repeats):
+            for size, subject in subjects.items():
+                prompt = known[size] + subject.ids(PROMPT - case.known)
+                found[case, size].append(subject.seconds(prompt))
     return _finding(policy, found)
 
 
-def _finding(policy: str, found: dict[tuple[Case, int], list[tuple[float, float]]]) -> Finding:
+def _finding(policy: str, found: Times) -> Finding:
     measures = [
         Measure(f"{case.name}, {size:,} blocks", "s", tuple(total for _, total in times))
         for (case, size), times in found.items()
@@ -177,7 +184,7 @@ def _finding(policy: str, found: dict[tuple[Case, int], list[tuple[float, float]
     )
 
 
-def _chart(found: dict[tuple[Case, int], list[tuple[float, float]]]) -> Chart:
+def _chart(found: Times) -> Chart:
     series = []
     for case in CASES:
         sizes = [size for other, size in found if other is case]
