@@ -116,7 +116,43 @@ def test_graphs_that_cannot_be_served(tmp_path: Path) -> None:
         check_graph(tmp_path / "other.xml")
 
 
-@pytest.mark.skipif(importlib.util.find_spec("optimum") is not None, reason="the extra is installed")
+HAS_EXTRA = importlib.util.find_spec("optimum") is not None
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not HAS_EXTRA, reason="needs the extra: hotprefix[hf]")
+@pytest.mark.filterwarnings("ignore")
+def test_hugging_face_folders_are_exported_as_they_are(tmp_path: Path) -> None:
+    import torch
+    import transformers
+
+    from hotprefix.models.store import ModelStore
+    from hotprefix.models.tokenizer_build import build_tokenizer
+
+    library = build_tokenizer(read_gguf(write_tiny_gguf(tmp_path / "t.gguf")))
+    specials = {"bos_token": "<|im_start|>", "eos_token": "<|im_end|>", "chat_template": "{{ 1 }}"}
+    transformers.PreTrainedTokenizerFast(tokenizer_object=library, **specials).save_pretrained(
+        tmp_path / "hf"
+    )
+    sizes = {
+        "hidden_size": 64,
+        "intermediate_size": 128,
+        "num_hidden_layers": 2,
+        "max_position_embeddings": 1024,
+    }
+    heads = {"num_attention_heads": 2, "num_key_value_heads": 1, "bos_token_id": 1, "eos_token_id": 2}
+    torch.manual_seed(0)
+    model = transformers.LlamaForCausalLM(transformers.LlamaConfig(vocab_size=287, **sizes, **heads)).half()
+    model.save_pretrained(tmp_path / "hf")
+    manifest = ModelStore(tmp_path / "store").resolve(str(tmp_path / "hf"))
+    assert (manifest.family, manifest.context_length, manifest.eos_ids) == ("llama", 1024, (2,))
+    assert manifest.chat_template == "{{ 1 }}"
+    with torch.no_grad():
+        theirs = model.float()(torch.tensor([IDS])).logits[0].numpy()
+    assert np.abs(_run(manifest.folder, IDS) - theirs).max() < 0.02 * theirs.std()
+
+
+@pytest.mark.skipif(HAS_EXTRA, reason="the extra is installed")
 def test_hugging_face_folders_need_the_extra(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text(json.dumps({"model_type": "llama"}))
     with pytest.raises(MissingExtra, match=r"pip install 'hotprefix\[hf\]'"):

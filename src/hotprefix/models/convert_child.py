@@ -33,9 +33,16 @@ def convert_gguf(model: Path, stub: str, base: float, factors: list[float]) -> N
 def convert_hugging_face(folder: str, out: str) -> None:
     """Export a transformers folder as it is (16-bit weights) with its tokenizer files."""
     from optimum.exporters.openvino import main_export
+    from optimum.intel import OVConfig
 
+    # Without a stated type the exporter compresses large models to 8 bits.
     main_export(
-        folder, out, task="text-generation-with-past", library_name="transformers", local_files_only=True
+        folder,
+        out,
+        task="text-generation-with-past",
+        library_name="transformers",
+        local_files_only=True,
+        ov_config=OVConfig(dtype="fp16"),
     )
     check_graph(Path(out) / "openvino_model.xml")
 
