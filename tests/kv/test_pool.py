@@ -27,6 +27,16 @@ def test_a_block_goes_round_through_its_states() -> None:
     assert counts(pool) == (3, 0, 0)
 
 
+def test_a_sealed_block_can_become_private_again() -> None:
+    pool = BlockPool(3)
+    (block,) = pool.allocate(1) or []
+    pool.seal(block)
+    pool.reclaim(block)
+    assert pool.state(block) is BlockState.PRIVATE
+    assert counts(pool) == (2, 1, 0)
+    assert block not in pool.free_ids()
+
+
 def test_ids_lie_in_the_range_of_the_pool() -> None:
     pool = BlockPool(4, first=10)
     assert sorted(pool.allocate(4) or []) == [10, 11, 12, 13]
@@ -54,7 +64,7 @@ def test_recycled_blocks_go_before_untouched_ones() -> None:
     assert pool.allocate(2) == [3, 4]
 
 
-@pytest.mark.parametrize("verb", ["seal", "release", "evict"])
+@pytest.mark.parametrize("verb", ["seal", "release", "evict", "reclaim"])
 @pytest.mark.parametrize("state", BlockState)
 def test_only_the_right_state_may_be_left(verb: str, state: BlockState) -> None:
     pool = BlockPool(2)
@@ -64,7 +74,7 @@ def test_only_the_right_state_may_be_left(verb: str, state: BlockState) -> None:
     if state is BlockState.SEALED:
         pool.seal(block)
     before = counts(pool), pool.free_ids()
-    allowed = {"seal": BlockState.PRIVATE, "release": BlockState.PRIVATE, "evict": BlockState.SEALED}[verb]
+    allowed = BlockState.PRIVATE if verb in ("seal", "release") else BlockState.SEALED
     move = (lambda: pool.release([block])) if verb == "release" else (lambda: getattr(pool, verb)(block))
     if state is allowed:
         move()

@@ -66,28 +66,19 @@ class PrefixCache:
         return ReusePlan(reused, blocks - shared, match.nodes[:shared], source, logits, self._epoch)
 
     def spare(self, plan: ReusePlan) -> int:
-        kept = {node for node in plan.nodes if not node.holders}
-        if plan.source is not None:
-            kept.update(node for node in plan.source.path() if not node.holders)
-        return self.pool.free + self.tree.evictable - len(kept) - plan.fresh
+        kept = sum(1 for node in plan.nodes if not node.holders)
+        return self.pool.free + self.tree.evictable - kept - plan.fresh
 
     def open(self, history: TokenHistory, plan: ReusePlan) -> Holding | None:
         if plan.epoch != self._epoch:
             raise LogicError("the plan is stale: the tree has changed since it was made")
         lease = self.leases.issue(plan.nodes)
-        # The source is no part of the table; it only must outlive the copy.
-        guard = self.leases.issue(plan.source.path()) if plan.source is not None else None
-        blocks = self._take(plan.fresh)
-        if blocks is not None and plan.source is not None:
-            self._copier.copy(plan.source.block, blocks[0])
-            self.tree.touch(plan.source.path())
-        elif blocks is not None:
-            self.tree.touch(plan.nodes)
-        if guard is not None:
-            guard.release()
+        source = plan.source
+        blocks = self._take(plan.fresh) if source is None else self._take_copy(source, plan.fresh)
         if blocks is None:
             lease.release()
             return None
+        self.tree.touch(plan.nodes if source is None or source.parent is None else source.path())
         return Holding(history, [node.block for node in plan.nodes] + blocks, lease, plan.reused)
 
     def grow(self, holding: Holding, tokens: int) -> bool:
@@ -229,6 +220,24 @@ class PrefixCache:
             self._evicted += missing
             self._epoch += 1
         return self.pool.allocate(count)
+
+    def _take_copy(self, source: Node, count: int) -> list[BlockId] | None:
+        """`count` private blocks, the first with the bytes of `source`, whose parent is held."""
+        # The source is no part of the table; it only must outlive the copy.
+        guard = self.leases.issue(source.path())
+        blocks = self._take(count)
+        if blocks is not None:
+            self._copier.copy(source.block, blocks[0])
+        rest = self._take(count - 1) if blocks is None and source.holders == 1 else None
+        guard.release()
+        if rest is None:
+            return blocks
+        # All else that could go has gone: there is no room for a copy, but nobody else reads it.
+        block = self.tree.remove(source)
+        self.pool.reclaim(block)
+        self._evicted += 1
+        self._epoch += 1
+        return [block, *rest]
 
     @staticmethod
     def _lease(holding: Holding) -> Lease:

@@ -75,6 +75,10 @@ class BlockPool:
         self._move(block, BlockState.SEALED, BlockState.FREE)
         self._free.append(block)
 
+    def reclaim(self, block: BlockId) -> None:
+        """A sealed block, taken out of the tree, becomes private, its bytes as they are."""
+        self._move(block, BlockState.SEALED, BlockState.PRIVATE)
+
     def free_ids(self) -> list[BlockId]:
         """The free blocks, for checkers."""
         return [BlockId(block) for block in self._free]
