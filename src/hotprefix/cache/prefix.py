@@ -55,7 +55,7 @@ class PrefixCache:
         matched = len(match.nodes) * size + match.partial_tokens
         logits = None
         reused = self.rules.reusable_length(matched, total)
-        if matched == total and self._tail_is_exact(match, total):
+        if matched == total:
             logits = self.logits.get(history.key_at(total))
             reused = total if logits is not None else reused
         shared, rest = divmod(reused, size)
@@ -157,7 +157,9 @@ class PrefixCache:
 
     def _match(self, history: TokenHistory) -> Match:
         total, size = len(history), self.block_size
-        full = total // size
+        full, rest = divmod(total, size)
+        if self.rules.granularity > 1:
+            return self._match_whole(history, full, rest)
         match = self.tree.match(history.root, history.keys(full), history.encoded(full * size, total))
         depth = len(match.nodes)
         if depth == full:
@@ -166,11 +168,14 @@ class PrefixCache:
         partial, shared = self.tree.partial(last, history.block_bytes(depth))
         return Match(match.nodes, partial, shared)
 
-    def _tail_is_exact(self, match: Match, total: int) -> bool:
-        """Whether the partial block holds just these tokens, or what follows does no harm."""
-        if match.partial is None or self.rules.granularity == 1:
-            return True
-        return len(match.partial.tokens) == TOKEN_BYTES * (total % self.block_size)
+    def _match_whole(self, history: TokenHistory, full: int, rest: int) -> Match:
+        """Whole blocks, and a partial one only if it holds just these tokens: more would spoil it."""
+        nodes = self.tree.match(history.root, history.keys(full)).nodes
+        if not rest or len(nodes) < full:
+            return Match(nodes)
+        last = nodes[-1] if nodes else None
+        tail = self.tree.child(last, history.root, history.key_at(len(history)))
+        return Match(nodes, tail, rest if tail is not None else 0)
 
     def _publishable(self, holding: Holding) -> int:
         return holding.computed if self.rules.keep_decoded else holding.prefilled
@@ -181,7 +186,9 @@ class PrefixCache:
         self.pool.seal(block)
         holding.private.discard(block)
         self._epoch += 1
-        self._drop(self.tree.subsumed(node))
+        if self.rules.granularity == 1:
+            # In other formats the tail holds bytes that the whole block does not.
+            self._drop(self.tree.subsumed(node))
         return node
 
     def _publish_tail(self, holding: Holding) -> None:
