@@ -18,7 +18,7 @@ class Holding:
     | [sealed, len(table))   | this sequence                                 | yes            |
 
     `computed` tokens have their KV in the table; `prefilled` of them were written by prefill
-    passes. The table only grows.
+    passes. The table only grows; when room is short, a duplicate gives way to the tree's block.
     """
 
     __slots__ = ("computed", "history", "lease", "prefilled", "private", "sealed", "table")

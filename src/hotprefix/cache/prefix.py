@@ -86,6 +86,8 @@ class PrefixCache:
         if missing <= 0:
             return True
         blocks = self._take(missing)
+        if blocks is None and self._give_duplicates_back(holding):
+            blocks = self._take(missing)
         if blocks is None:
             return False
         holding.table.extend(blocks)
@@ -214,6 +216,18 @@ class PrefixCache:
         for node in nodes:
             self.pool.evict(self.tree.remove(node))
             self._epoch += 1
+
+    def _give_duplicates_back(self, holding: Holding) -> bool:
+        """Use the tree's blocks where `holding` computed the same ones itself; whether there were any."""
+        found = False
+        for index, node in enumerate(self._lease(holding).nodes):
+            mine = holding.table[index]
+            if mine != node.block:
+                holding.table[index] = node.block
+                holding.private.remove(mine)
+                self.pool.release((mine,))
+                found = True
+        return found
 
     def _take(self, count: int) -> list[BlockId] | None:
         """`count` private blocks, evicting just as many cached ones as are missing."""
