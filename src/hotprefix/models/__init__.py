@@ -1,0 +1,1 @@
+"""Models on this machine: fetched, read, converted once, described by a manifest."""

@@ -1,0 +1,1 @@
+"""Requests → chat template → text → tokens, and tokens → text. Knows nothing of KV."""
