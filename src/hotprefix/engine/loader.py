@@ -6,7 +6,7 @@ import openvino as ov
 
 from hotprefix.base.clock import Clock
 from hotprefix.base.errors import UnsupportedModel
-from hotprefix.base.ids import BlockKey
+from hotprefix.base.ids import BlockId, BlockKey
 from hotprefix.cache.base import KvCache
 from hotprefix.cache.logits import LogitsStore
 from hotprefix.cache.prefix import PrefixCache
@@ -50,7 +50,7 @@ def load_engine(
     compiled = compile_paged_model(core, graph, settings.kv_precision, settings.threads)
     kv = kv_format(compiled)
     arena = BlockArena(kv, _block_count(kv, settings))
-    runner = PagedRunner(compiled, arena)
+    runner = PagedRunner(compiled, arena, scratch=BlockId(arena.blocks - 1))
     cache = build_cache(arena, settings)
     context = manifest.context_length
     if settings.max_context is not None:
@@ -76,12 +76,12 @@ def load_engine(
 
 
 def build_cache(arena: BlockArena, settings: EngineSettings) -> KvCache:
-    """The cache that `settings` ask for, over `arena`."""
-    kv, pool = arena.format, BlockPool(arena.blocks)
+    """The cache that `settings` ask for, over all blocks of `arena` but the last, the runner's scratch."""
+    kv, pool = arena.format, BlockPool(arena.blocks - 1)
     rules = reuse_rules(kv, settings.decode)
     if settings.policy is None:
         return UncachedCache(pool, rules)
-    tree = BlockTree(kv.block_size, POLICIES[settings.policy](arena.blocks))
+    tree = BlockTree(kv.block_size, POLICIES[settings.policy](pool.size))
     return PrefixCache(pool, tree, rules, LogitsStore(settings.logits_bytes), arena)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import openvino as ov
 from numpy.typing import NDArray
 
+from hotprefix.base.errors import LogicError
 from hotprefix.base.ids import BlockId
 from hotprefix.engine.graph import SAMPLE_INPUT, kv_format
 from hotprefix.pages.arena import BlockArena
@@ -42,18 +43,25 @@ class PagedRunner:
     `input_ids`, `position_ids` i64 [T]; `past_lens` i32 [S]; `subsequence_begins` i32 [S + 1];
     `block_indices` i32 [B]; `block_indices_begins` i32 [S + 1]; `max_context_len` i32 scalar;
     `sample_idx` i64 [sampled rows].
+
+    Matrices of one row take other kernels, with another order of sums, than matrices of several.
+    So that no row's result depends on its company, a lone decoding row is joined by an idle one on
+    the `scratch` block, and a lone sampled row is sampled twice.
     """
 
-    def __init__(self, compiled: ov.CompiledModel, arena: BlockArena) -> None:
+    def __init__(self, compiled: ov.CompiledModel, arena: BlockArena, scratch: BlockId) -> None:
         self.format: KvFormat = kv_format(compiled)
         self._request = compiled.create_infer_request()
         self._arena = arena
         self._block_size = self.format.block_size
         self.vocab_size = int(compiled.output(0).get_partial_shape()[-1].get_length())
+        self._idle = Row((0,), 0, (scratch,), False)
         # The tensors only borrow the arena's memory: both must live as long as the request.
         self._tensors = self._lend(compiled, arena)
 
     def run(self, rows: Sequence[Row]) -> NDArray[np.float32]:
+        if len(rows) == 1 and len(rows[0].tokens) == 1:
+            rows = (*rows, self._idle)
         counts = np.fromiter((len(row.tokens) for row in rows), dtype=np.int64, count=len(rows))
         past = np.fromiter((row.past for row in rows), dtype=np.int64, count=len(rows))
         ends = np.cumsum(counts)
@@ -72,8 +80,8 @@ class PagedRunner:
         self._set("block_indices", _joined(tables, int(blocks.sum()), np.int32))
         self._set("block_indices_begins", np.concatenate(([0], np.cumsum(blocks))).astype(np.int32))
         self._set("max_context_len", np.array(lengths.max(), dtype=np.int32))
-        # The operator wants at least one row; nobody looks at it if none was asked for.
-        self._set(SAMPLE_INPUT, wanted if len(wanted) else np.zeros(1, dtype=np.int64))
+        # The operator wants a row even where none is asked for; nobody looks at it.
+        self._set(SAMPLE_INPUT, wanted if len(wanted) > 1 else np.full(2, wanted[0] if len(wanted) else 0))
         self._request.infer()
         logits: NDArray[np.float32] = self._request.get_output_tensor(0).data
         return logits.reshape(-1, self.vocab_size)[: len(wanted)]
@@ -103,4 +111,6 @@ def _joined(parts: Sequence[Sequence[int]], total: int, kind: type) -> NDArray[n
     for part in parts:
         out[at : at + len(part)] = part
         at += len(part)
+    if at != total:
+        raise LogicError("a block table is shorter than its sequence")
     return out
