@@ -135,7 +135,7 @@ class Stepper:
         whole = Row(history.tokens(0, size * blocks), 0, table, True)
         for _ in range(2):
             self._parts.runner.run([whole])
-        past = size * blocks - 30
+        past = max(0, size * blocks - 30)
         for row in (Row(tokens[past:], past, table, True), Row(tokens[-1:], size * blocks - 1, table, True)):
             for _ in range(3):
                 self._parts.runner.run([row])

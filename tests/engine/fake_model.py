@@ -1,0 +1,140 @@
+"""A model whose KV can be checked: each slot holds a digest chained over the whole history.
+
+A pass reads the history back through the block table and compares it link by link. The logits
+follow from the last digest, so an answer depends on every token before it, and on nothing else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cache, lru_cache
+from hashlib import blake2b
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import tokenizers
+from numpy.typing import NDArray
+from tokenizers import decoders, models, pre_tokenizers, trainers
+
+from hotprefix.base.ids import BlockId
+from hotprefix.engine.runner import Row
+from hotprefix.kv.pool import BlockPool, BlockState
+from hotprefix.prompt.hf_tokenizer import HfTokenizer
+
+EOS = 1
+START = 0
+_LIKELY = np.float32(100)
+
+
+@cache
+def byte_tokenizer() -> HfTokenizer:
+    """One token for each byte, and two special ones: 0 and `EOS`."""
+    library = tokenizers.Tokenizer(models.BPE())
+    library.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    library.decoder = decoders.ByteLevel()
+    trainer = trainers.BpeTrainer(
+        vocab_size=258,
+        special_tokens=["<|start|>", "<|end|>"],
+        initial_alphabet=pre_tokenizers.ByteLevel.alphabet(),
+        show_progress=False,
+    )
+    library.train_from_iterator([], trainer)
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "tokenizer.json"
+        library.save(str(path))
+        return HfTokenizer(path)
+
+
+VOCAB = 258
+
+
+def letters(text: str) -> list[int]:
+    """Token ids of a text."""
+    return byte_tokenizer().encode(text)
+
+
+@lru_cache(maxsize=100_000)
+def link(before: int, token: int) -> int:
+    """The digest of a history that goes on with `token`."""
+    data = before.to_bytes(8, "little") + token.to_bytes(4, "little")
+    return int.from_bytes(blake2b(data, digest_size=8).digest(), "little")
+
+
+class FakeModel:
+    """Runs steps over its own arena of `blocks` blocks. `alphabet` are the tokens it likes to say.
+
+    `pool` lets it check that nothing that is sealed ever changes. With `least` 2 it insists that
+    no pass over a history has a single token, as the exact attention kernel wants it.
+    """
+
+    def __init__(self, blocks: int, block_size: int, alphabet: Iterable[int], pool: BlockPool) -> None:
+        self.block_size = block_size
+        self.vocab_size = VOCAB
+        self.digests = np.zeros((blocks, block_size), dtype=np.uint64)
+        self.tokens = np.full((blocks, block_size), -1, dtype=np.int64)
+        self.computed = 0
+        self.least = 1
+        self.failures: list[Exception] = []
+        self.sealed_writes = 0
+        self._alphabet = np.array(sorted(alphabet))
+        self._pool = pool
+
+    def copy(self, source: BlockId, target: BlockId) -> None:
+        """The arena's verb: make `target` equal to `source`."""
+        self.digests[target] = self.digests[source]
+        self.tokens[target] = self.tokens[source]
+
+    def run(self, rows: Sequence[Row]) -> NDArray[np.float32]:
+        """Compute a step; fails first as often as `failures` says."""
+        if self.failures:
+            raise self.failures.pop(0)
+        assert rows, "a step without rows"
+        out = []
+        for row in rows:
+            assert len(row.tokens) >= (self.least if row.past else 1), "a pass of too few tokens"
+            last = self._compute(row)
+            if row.sampled:
+                out.append(self.logits(last))
+        self.computed += sum(len(row.tokens) for row in rows)
+        return np.stack(out) if out else np.empty((0, self.vocab_size), dtype=np.float32)
+
+    def _compute(self, row: Row) -> int:
+        digest = 0
+        for position in range(row.past):
+            block, slot = self._place(row, position)
+            token = int(self.tokens[block, slot])
+            assert token >= 0, f"position {position} was never written"
+            digest = link(digest, token)
+            assert digest == int(self.digests[block, slot]), f"position {position} holds another history"
+        for position, token in enumerate(row.tokens, start=row.past):
+            digest = link(digest, int(token))
+            self._write(*self._place(row, position), int(token), digest)
+        return digest
+
+    def _place(self, row: Row, position: int) -> tuple[BlockId, int]:
+        return row.table[position // self.block_size], position % self.block_size
+
+    def _write(self, block: BlockId, slot: int, token: int, digest: int) -> None:
+        if self._pool.state(block) is BlockState.SEALED:
+            self.sealed_writes += 1
+            assert int(self.digests[block, slot]) == digest, "a sealed block was changed"
+        self.tokens[block, slot] = token
+        self.digests[block, slot] = digest
+
+    def logits(self, digest: int) -> NDArray[np.float32]:
+        """Logits behind a history, by its digest."""
+        values = np.random.Generator(np.random.PCG64(digest)).standard_normal(self.vocab_size, np.float32)
+        values[self._alphabet] += _LIKELY
+        return values
+
+    def greedy(self, prompt: Sequence[int], count: int) -> list[int]:
+        """The twin: what must be answered, `EOS` included, computed without any cache."""
+        digest = 0
+        for token in prompt:
+            digest = link(digest, token)
+        answer: list[int] = []
+        while len(answer) < count and (not answer or answer[-1] != EOS):
+            answer.append(int(self.logits(digest).argmax()))
+            digest = link(digest, answer[-1])
+        return answer

@@ -1,0 +1,241 @@
+"""A whole engine but for its thread, around the fake model; time moves by hand."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence as Tokens
+from dataclasses import dataclass, field
+from typing import Any
+
+from hotprefix.base.clock import ManualClock
+from hotprefix.base.ids import RequestId
+from hotprefix.cache.base import KvCache
+from hotprefix.cache.logits import LogitsStore
+from hotprefix.cache.prefix import PrefixCache
+from hotprefix.cache.rules import ReuseRules
+from hotprefix.cache.uncached import UncachedCache
+from hotprefix.engine.grammar import GrammarCompiler
+from hotprefix.engine.observer import EngineGauges, NullObserver
+from hotprefix.engine.request import Delta, FinishReason, GenerationRequest, Sampling, Timings, Usage
+from hotprefix.engine.scheduler import Batch, Scheduler
+from hotprefix.engine.settings import DecodeMode, EngineSettings
+from hotprefix.engine.stepper import Parts, Stepper
+from hotprefix.keys.scope import CacheScope
+from hotprefix.kv import invariants
+from hotprefix.kv.policy import POLICIES
+from hotprefix.kv.pool import BlockPool, BlockState
+from hotprefix.kv.tree import BlockTree
+from tests.engine.fake_model import EOS, VOCAB, FakeModel, byte_tokenizer, letters
+
+LOWER = letters("abcdefghijklmnopqrstuvwxyz")
+
+
+class Recorder(NullObserver):
+    """What the engine said."""
+
+    def __init__(self) -> None:
+        self.matched: list[tuple[int, int]] = []
+        self.firsts: list[float] = []
+        self.gaps: list[float] = []
+        self.drawn = 0
+        self.ended: list[FinishReason] = []
+        self.preemptions = 0
+        self.evictions = 0
+        self.last: EngineGauges | None = None
+
+    def prompt_matched(self, prompt_tokens: int, cached_tokens: int) -> None:
+        self.matched.append((prompt_tokens, cached_tokens))
+
+    def first_token(self, seconds: float) -> None:
+        self.firsts.append(seconds)
+
+    def tokens(self, count: int, gaps: Tokens[float] = ()) -> None:
+        self.drawn += count
+        self.gaps.extend(gaps)
+
+    def finished(self, reason: FinishReason, timings: Timings, usage: Usage) -> None:
+        self.ended.append(reason)
+
+    def preempted(self) -> None:
+        self.preemptions += 1
+
+    def evicted(self, blocks: int) -> None:
+        self.evictions += blocks
+
+    def gauges(self, gauges: EngineGauges) -> None:
+        self.last = gauges
+
+
+class RecordingScheduler(Scheduler):
+    """The scheduler, with every batch it made."""
+
+    def __init__(self, cache: KvCache, settings: EngineSettings) -> None:
+        super().__init__(cache, settings)
+        self.batches: list[Batch] = []
+
+    def fill(self, batch: Batch) -> None:
+        super().fill(batch)
+        self.batches.append(batch)
+
+
+@dataclass
+class Answer:
+    """All deltas of a request."""
+
+    request: GenerationRequest
+    deltas: list[Delta] = field(default_factory=list)
+
+    @property
+    def ended(self) -> bool:
+        return bool(self.deltas) and self.deltas[-1].last
+
+    def tokens(self, index: int = 0) -> list[int]:
+        """What a choice said, the end token left out if it was not sent."""
+        return [token for delta in self.deltas if delta.index == index for token in delta.token_ids]
+
+    def text(self, index: int = 0) -> str:
+        return "".join(delta.text for delta in self.deltas if delta.index == index)
+
+    def end(self, index: int = 0) -> Delta:
+        """The only delta of a choice with a finish reason."""
+        ends = [delta for delta in self.deltas if delta.index == index and delta.finish_reason is not None]
+        assert len(ends) == 1, ends
+        return ends[0]
+
+    def reason(self, index: int = 0) -> FinishReason | None:
+        return self.end(index).finish_reason
+
+    def usage(self) -> Usage:
+        usage = self.deltas[-1].usage
+        assert usage is not None
+        return usage
+
+    def check_ended_once(self) -> None:
+        """Exactly one end for each choice, exactly one last delta, and it comes last."""
+        assert [delta.last for delta in self.deltas] == [False] * (len(self.deltas) - 1) + [True]
+        ends: list[int] = [delta.index for delta in self.deltas if delta.finish_reason is not None]
+        assert sorted(ends) == list(range(self.request.n))
+        for index in range(self.request.n):
+            mine = [delta for delta in self.deltas if delta.index == index]
+            assert mine[-1].finish_reason is not None, "something came after the end of a choice"
+        assert self.deltas[-1].timings is not None
+
+
+class World:
+    """`blocks` blocks of `block` tokens around a fake model that says letters of `alphabet`."""
+
+    def __init__(
+        self,
+        blocks: int = 64,
+        *,
+        block: int = 4,
+        settings: EngineSettings | None = None,
+        granularity: int = 1,
+        alphabet: Tokens[int] = LOWER,
+    ) -> None:
+        self.settings = settings if settings is not None else EngineSettings()
+        self.pool = BlockPool(blocks)
+        self.model = FakeModel(blocks, block, alphabet, self.pool)
+        if self.settings.decode is DecodeMode.EXACT:
+            self.model.least = 2
+        self.cache = self._cache(block, granularity)
+        self.scheduler = RecordingScheduler(self.cache, self.settings)
+        self.clock = ManualClock()
+        self.observer = Recorder()
+        tokenizer = byte_tokenizer()
+        parts = Parts(
+            cache=self.cache,
+            runner=self.model,
+            scheduler=self.scheduler,
+            tokenizer=tokenizer,
+            grammars=GrammarCompiler(tokenizer, (EOS,), VOCAB),
+            eos_ids=(EOS,),
+            vocab_size=VOCAB,
+            block_bytes=1,
+            max_tokens=blocks * block,
+            root_for=lambda tenant: CacheScope("fake", "digests", tenant=tenant).root(),
+        )
+        self.stepper = Stepper(parts, self.clock, self.observer)
+        self.answers: list[Answer] = []
+        self._ids = itertools.count()
+
+    def submit(
+        self,
+        prompt: str | Tokens[int],
+        max_tokens: int | None = 8,
+        *,
+        n: int = 1,
+        tenant: str = "",
+        **sampling: Any,
+    ) -> Answer:
+        """Put a request into the line, greedy if not told otherwise."""
+        ids = letters(prompt) if isinstance(prompt, str) else list(prompt)
+        sampling.setdefault("temperature", 0.0)
+        request = GenerationRequest(
+            RequestId(f"r{next(self._ids)}"), ids, Sampling(max_tokens=max_tokens, **sampling), n, tenant
+        )
+        answer = Answer(request)
+        self.stepper.enqueue(self.stepper.prepare(request, answer.deltas.append))
+        self.answers.append(answer)
+        return answer
+
+    def step(self, count: int = 1) -> None:
+        """So many steps, with the books checked after each."""
+        for _ in range(count):
+            self.stepper.step()
+            self.clock.advance(0.001)
+            self.check()
+
+    def run(self, limit: int = 3000) -> None:
+        """Steps until there is nothing to do; everything has ended then and nothing has leaked."""
+        for _ in range(limit):
+            if self.stepper.idle:
+                break
+            self.step()
+        assert self.stepper.idle, "the engine does not come to an end"
+        for answer in self.answers:
+            answer.check_ended_once()
+        self.check_nothing_leaked()
+
+    def ask(self, prompt: str | Tokens[int], max_tokens: int | None = 8, **options: Any) -> Answer:
+        """Submit and run to the end."""
+        answer = self.submit(prompt, max_tokens, **options)
+        self.run()
+        return answer
+
+    def expected(self, answer: Answer) -> list[int]:
+        """What the twin says to the prompt of a greedy request."""
+        sampling = answer.request.sampling
+        room = self.pool.size * self.cache.block_size - len(answer.request.prompt_ids)
+        count = room if sampling.max_tokens is None else min(room, sampling.max_tokens)
+        tokens = self.model.greedy(answer.request.prompt_ids, count)
+        return tokens[:-1] if tokens[-1] == EOS else tokens
+
+    def check(self) -> None:
+        """Every invariant of the books."""
+        holdings = [s.holding for s in self.scheduler.running if s.holding is not None]
+        assert len(holdings) == len(self.scheduler.running)
+        if isinstance(self.cache, PrefixCache):
+            cache = self.cache
+            invariants.check(cache.tree, cache.pool, cache.leases, cache.private_blocks(holdings))
+        else:
+            assert self.pool.count(BlockState.PRIVATE) == sum(len(holding.table) for holding in holdings)
+
+    def check_nothing_leaked(self) -> None:
+        """Nothing is held when nobody runs."""
+        gauges = self.cache.gauges()
+        assert (gauges.private, gauges.held) == (0, 0)
+        assert gauges.free + gauges.cached == gauges.total
+        assert not self.stepper._states
+        flights = self.scheduler._flights
+        assert len(flights) == 0 and not flights._claims and not flights._followed
+        if isinstance(self.cache, PrefixCache):
+            assert len(self.cache.leases) == 0
+
+    def _cache(self, block: int, granularity: int) -> KvCache:
+        exact = self.settings.decode is DecodeMode.EXACT
+        rules = ReuseRules(block, granularity, keep_decoded=granularity == 1 or not exact)
+        if self.settings.policy is None:
+            return UncachedCache(self.pool, rules)
+        tree = BlockTree(block, POLICIES[self.settings.policy](self.pool.size))
+        return PrefixCache(self.pool, tree, rules, LogitsStore(self.settings.logits_bytes), self.model)
