@@ -196,7 +196,7 @@ class Scheduler:
         return True
 
     def _fill_prefills(self, batch: Batch, prefills: list[Sequence], budget: int) -> None:
-        """Half of the budget goes to the prompts with least left, then the oldest has its turn.
+        """The oldest prompt has its turn in every step; those with less left pass it on half of the budget.
 
         Short questions so pass long documents, and no document waits for ever.
         """
@@ -204,12 +204,12 @@ class Scheduler:
             return
         oldest, *others = prefills
         others.sort(key=lambda sequence: sequence.pending)
+        passed = bool(others) and others[0].pending < oldest.pending
+        kept = min(oldest.pending, budget - budget // 2 if passed else budget)
         left = budget
-        while others and left > budget // 2 and others[0].pending <= left:
-            left -= self._add_prefill(batch, others.pop(0), left)
-        left -= self._add_prefill(batch, oldest, max(left, 1))
-        while others and left >= min(others[0].pending, _SMALLEST_CHUNK):
-            left -= self._add_prefill(batch, others.pop(0), left)
+        while others and left - kept >= min(others[0].pending, _SMALLEST_CHUNK):
+            left -= self._add_prefill(batch, others.pop(0), left - kept)
+        self._add_prefill(batch, oldest, max(left, 1))
 
     def _add_prefill(self, batch: Batch, sequence: Sequence, wanted: int) -> int:
         start = _holding(sequence).computed
