@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 from hotprefix.engine.request import Delta
 
@@ -30,7 +30,8 @@ class PostOffice:
     """Carries the deltas of all mailboxes of one loop."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
+        # Weak, or the table of offices would keep every loop alive that it ever saw.
+        self._loop = ref(loop)
         self._lock = threading.Lock()
         self._bag: deque[tuple[asyncio.Queue[Delta], Delta]] = deque()
         self._scheduled = False
@@ -42,8 +43,10 @@ class PostOffice:
             wake = not self._scheduled
             self._scheduled = True
         if wake:
+            loop = self._loop()
             try:
-                self._loop.call_soon_threadsafe(self._deliver)
+                if loop is not None:
+                    loop.call_soon_threadsafe(self._deliver)
             except RuntimeError:  # the loop is closed: nobody is left to read
                 self._bag.clear()
 
