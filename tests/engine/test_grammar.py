@@ -152,6 +152,26 @@ def test_forbidden_token_gives_the_grammar_up(tokenizer: ByteLevelBpe, compiler:
     assert allowed(matcher, tokenizer.vocab_size + PADDED) == {EOS}
 
 
+def test_models_without_an_end_token_finish_all_the_same(tokenizer: ByteLevelBpe) -> None:
+    vocab = tokenizer.vocab_size
+    compiler = GrammarCompiler(tokenizer, [], vocab)  # type: ignore[arg-type]
+    for seed in range(10):
+        matcher = compiler.matcher(Grammar(GrammarKind.JSON_SCHEMA, '{"enum": ["red", 12, null]}'))
+        text = tokenizer.decode(draw(matcher, np.random.default_rng(seed), vocab))
+        assert matcher.finished
+        assert json.loads(text) in ("red", 12, None)
+
+
+def test_without_an_end_token_a_grammar_that_is_given_up_still_leaves_a_token(
+    tokenizer: ByteLevelBpe,
+) -> None:
+    compiler = GrammarCompiler(tokenizer, [], tokenizer.vocab_size)  # type: ignore[arg-type]
+    matcher = compiler.matcher(Grammar(GrammarKind.REGEX, "ab"))
+    matcher.accept(tokenizer.encode("z")[0])
+    assert matcher.finished
+    assert allowed(matcher, tokenizer.vocab_size)
+
+
 @pytest.mark.parametrize(
     ("grammar", "reason"),
     [

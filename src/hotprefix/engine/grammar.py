@@ -55,11 +55,14 @@ class Matcher:
         """Set the logits `[vocab]` of tokens that may not come next to -inf, in place.
 
         End-of-answer tokens stay only where the answer satisfies the grammar. If the grammar has to
-        be given up, they alone stay, so that the answer ends; `error` then says why.
+        be given up, they alone stay (all tokens, if the model has none), so that the answer ends;
+        `error` then says why.
         """
         if not self._stuck:
             fill_next_token_bitmask(self._matcher, self._bits)
             self._stuck = bool(self._matcher.is_error()) or not self._bits.any()
+        if self._stuck and not self._eos_ids:
+            return
         if self._stuck:
             self._bits[:] = 0
             for eos in self._eos_ids:
@@ -79,6 +82,7 @@ class GrammarCompiler:
     """Turns grammars into matchers, keeping the `keep` last used compiled ones.
 
     `vocab_size` is the width of the model's logits, which may exceed the tokenizer's vocabulary.
+    `eos_ids` may be empty: an answer then ends when its matcher is `finished`.
     Safe to call from several threads. Compiling a big schema takes up to a second, without the GIL.
     """
 
@@ -88,7 +92,9 @@ class GrammarCompiler:
         self._eos_ids = tuple(eos_ids)
         self._vocab_size = vocab_size
         width = max(vocab_size, tokenizer.vocab_size)
-        self._tokens = LLTokenizer(tokenizer.to_json(), n_vocab=width, eos_token=list(self._eos_ids))
+        # The library wants an end token: without one it gets an id that no logits have.
+        ends, width = (list(eos_ids), width) if eos_ids else ([width], width + 1)
+        self._tokens = LLTokenizer(tokenizer.to_json(), n_vocab=width, eos_token=ends)
         self._width = int(self._tokens.vocab_size)
         self._limits = LLParserLimits(verbose_errors=False)
         self._compiled = lru_cache(maxsize=keep)(self._compile)
