@@ -202,7 +202,7 @@ def _chart(found: Times) -> Chart:
 
 
 def main(
-    out: Annotated[Path, typer.Option("--out", help="Folder for the results.")] = Path("bench-results"),
+    out: Annotated[Path, typer.Option("--out", help="Folder for the results.")] = Path("bench/out"),
     policy: Annotated[str, typer.Option("--policy", help="Eviction policy.")] = "adaptive",
     repeats: Annotated[int, typer.Option("--repeats", help="Prompts per point.")] = 50,
 ) -> None:

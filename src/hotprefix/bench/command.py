@@ -29,7 +29,7 @@ def bench_command(  # noqa: PLR0913, PLR0917
         list[Scenario] | None, typer.Option("--only", help="A scenario; may be given several times.")
     ] = None,
     model: Annotated[str, typer.Option("--model", help="Name or path of the model.")] = DEFAULT_MODEL,
-    out: Annotated[Path, typer.Option("--out", help="Folder for results and logs.")] = Path("bench-results"),
+    out: Annotated[Path, typer.Option("--out", help="Folder for results and logs.")] = Path("bench/out"),
     quick: Annotated[
         bool, typer.Option("--quick", help="Small sizes, under a minute; targets stay open.")
     ] = False,
