@@ -13,7 +13,7 @@ from hotprefix.api.body import read_json
 from hotprefix.api.chat_answer import ChatAnswer, PlainReader, Reader, no_logprobs, shown_logprobs
 from hotprefix.api.chat_request import ChatRequest, NamedTool, parse_chat
 from hotprefix.api.frame import Frame
-from hotprefix.api.generation import Generation, Job
+from hotprefix.api.generation import Generation, Job, tenant_of
 from hotprefix.api.prompting import Prompting, require_model
 from hotprefix.api.service import Service
 from hotprefix.api.tool_reader import ToolReader
@@ -35,7 +35,7 @@ class ChatEndpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         with self._service.inflight.answering():
             request = parse_chat(await read_json(scope, receive, self._service.settings))
-            job = await self._job(request)
+            job = await self._job(request, tenant_of(scope))
             answer = self._answer(request)
             generation = Generation(self._service, scope, receive, send)
             if not request.stream:
@@ -45,7 +45,7 @@ class ChatEndpoint:
             else:
                 await generation.stream(job, answer)
 
-    async def _job(self, request: ChatRequest) -> Job:
+    async def _job(self, request: ChatRequest, tenant: str) -> Job:
         model = self._service.engine.model
         require_model(model, request.model)
         if (request.n or 1) > self._service.settings.max_choices:
@@ -57,7 +57,7 @@ class ChatEndpoint:
             grammar=grammar_of(request, tools),
         )
         messages = [message.plain() for message in request.messages]
-        ids = await self._prompting.chat(messages, tools, request.variables)
+        ids = await self._prompting.chat(messages, tools, request.variables, tenant)
         self._prompting.require_fit(ids, sampling.max_tokens, "messages")
         frame = Frame(
             answer_id=f"chatcmpl-{uuid.uuid4().hex}",

@@ -30,10 +30,11 @@ class Prompting:
         messages: Sequence[Mapping[str, Any]],
         tools: Sequence[Mapping[str, Any]],
         variables: Mapping[str, Any],
+        tenant: str,
     ) -> list[int]:
-        """Token ids of a conversation. Raises `ContextLengthExceeded` or `InvalidRequest`."""
+        """Token ids of a conversation of `tenant`. Raises `ContextLengthExceeded` or `InvalidRequest`."""
         return await self._in_worker(
-            lambda: self._service.prompts.chat(messages, tools, variables), "messages"
+            lambda: self._service.prompts.chat(messages, tools, variables, tenant), "messages"
         )
 
     async def raw(self, prompt: str | list[int], param: str) -> list[int]:

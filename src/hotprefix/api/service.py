@@ -24,9 +24,12 @@ class Prompts(Protocol):
     """
 
     def chat(
-        self, messages: Sequence[Message], tools: Sequence[Tool], variables: Mapping[str, Any]
+        self, messages: Sequence[Message], tools: Sequence[Tool], variables: Mapping[str, Any], tenant: str
     ) -> list[int]:
-        """Token ids of a conversation, with the opening of the answer at its end."""
+        """Token ids of a conversation, with the opening of the answer at its end.
+
+        Answers that `tenant` was given before have the ids they were drawn as.
+        """
         ...
 
     def text(self, prompt: str) -> list[int]:

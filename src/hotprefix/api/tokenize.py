@@ -12,7 +12,7 @@ from hotprefix.api.body import read_json
 from hotprefix.api.chat_request import ChatMessage, ToolDefinition, Variables
 from hotprefix.api.errors import invalid_request
 from hotprefix.api.fields import Wire
-from hotprefix.api.generation import ignored_header
+from hotprefix.api.generation import ignored_header, tenant_of
 from hotprefix.api.prompting import Prompting, require_model
 from hotprefix.api.respond import send_json
 from hotprefix.api.service import Service
@@ -49,7 +49,8 @@ class TokenizeEndpoint:
         if request.messages is not None:
             messages = [message.plain() for message in request.messages]
             tools = [tool.plain() for tool in request.tools or ()]
-            ids = await self._prompting.chat(messages, tools, request.chat_template_kwargs or {})
+            variables = request.chat_template_kwargs or {}
+            ids = await self._prompting.chat(messages, tools, variables, tenant_of(scope))
         else:
             ids = await self._prompting.raw(request.prompt or "", "prompt")
         body = {"count": len(ids), "max_model_len": model.context_length, "tokens": ids}
