@@ -100,6 +100,7 @@ class ScriptedEngine:
         )
         self.ready = True
         self.refusal: Exception | None = None
+        self.refusals: list[Exception] = []
         self.late_refusal: Exception | None = None
         self.fail_after: int | None = None
         self.hold_after: int | None = None
@@ -115,6 +116,8 @@ class ScriptedEngine:
         return len(self._running)
 
     def check(self, request: GenerationRequest) -> None:
+        if self.refusals:
+            raise self.refusals.pop(0)
         if self.refusal is not None:
             raise self.refusal
 

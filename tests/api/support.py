@@ -57,6 +57,31 @@ class Server:
         return read_events(response.text)
 
 
+@dataclass
+class Socket:
+    host: str
+    port: int
+    serving: Serving
+    running: asyncio.Task[None]
+
+    @property
+    def url(self) -> str:
+        return f"http://{self.host}:{self.port}"
+
+    async def send(self, head: str, body: bytes = b"") -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """A connection on which `head` (lines) and `body` have been sent."""
+        reader, writer = await asyncio.open_connection(self.host, self.port)
+        writer.write(head.strip().replace("\n", "\r\n").encode() + b"\r\n\r\n" + body)
+        await writer.drain()
+        return reader, writer
+
+    async def post(self, **fields: Any) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+        """A connection on which a chat request has been sent."""
+        body = json.dumps({"model": "scripted", "messages": HELLO} | fields).encode()
+        head = f"POST /v1/chat/completions HTTP/1.1\nhost: x\ncontent-length: {len(body)}"
+        return await self.send(head, body)
+
+
 def read_events(text: str) -> list[dict[str, Any]]:
     events = text.split("\n\n")
     assert events[-2:] == ["data: [DONE]", ""]
@@ -88,17 +113,23 @@ async def in_process(engine: ScriptedEngine, settings: ApiSettings | None = None
 
 
 @asynccontextmanager
-async def on_socket(server: Server, drain_timeout: float = 5.0) -> AsyncIterator[tuple[str, int]]:
-    """A real uvicorn; yields host and port."""
+async def on_socket(
+    server: Server, *, drain_timeout: float = 5.0, last_words: float = 5.0
+) -> AsyncIterator[Socket]:
+    """A real uvicorn."""
     sock = socket.create_server(("127.0.0.1", 0))
     serving = Serving(
-        server.app, server.inflight, wrap_logger(server.log, processors=[]), drain_timeout=drain_timeout
+        server.app,
+        server.inflight,
+        wrap_logger(server.log, processors=[]),
+        drain_timeout=drain_timeout,
+        last_words=last_words,
     )
     started = asyncio.Event()
     running = asyncio.create_task(serving.run(sock, started.set))
     await started.wait()
     try:
-        yield sock.getsockname()
+        yield Socket(*sock.getsockname(), serving, running)
     finally:
         serving.stop()
         serving.stop()

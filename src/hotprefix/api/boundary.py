@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 import uuid
 
@@ -13,6 +14,7 @@ from hotprefix.api.errors import problem_of
 from hotprefix.api.record import Record, attach
 from hotprefix.api.respond import send_bytes
 from hotprefix.api.service import Service
+from hotprefix.base.errors import Draining
 
 _SANE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,99}")
 _CLIENT_CLOSED = 499
@@ -48,17 +50,27 @@ class Boundary:
         except ClientGoneError:
             record.client_gone = True
             record.status = record.status or _CLIENT_CLOSED
-        except Exception as error:
-            problem = problem_of(error, record.request_id)
-            record.error = problem.code or problem.kind
-            if problem.status >= 500 and problem.kind == "server_error":
-                self._service.log.error("request failed", request_id=record.request_id, exc_info=error)
-            if record.status is not None:
+        except asyncio.CancelledError:
+            # The server stops and doesn't wait any longer, for instance for a body that never ends.
+            if not self._service.inflight.draining:
                 raise
-            headers = [(b"content-type", b"application/json"), *problem.headers]
-            if problem.status in (408, 413):
-                headers.append((b"connection", b"close"))
-            await send_bytes(send, problem.status, problem.body(), headers)
+            if record.status is None:
+                await self._tell(Draining("The server is shutting down."), send, record)
+        except Exception as error:
+            if record.status is not None:
+                self._service.log.error("response failed", request_id=record.request_id, exc_info=error)
+                raise
+            await self._tell(error, send, record)
+
+    async def _tell(self, error: Exception, send: Send, record: Record) -> None:
+        problem = problem_of(error, record.request_id)
+        record.error = problem.code or problem.kind
+        if problem.kind == "server_error":
+            self._service.log.error("request failed", request_id=record.request_id, exc_info=error)
+        headers = [(b"content-type", b"application/json"), *problem.headers]
+        if problem.status in (408, 413):
+            headers.append((b"connection", b"close"))
+        await send_bytes(send, problem.status, problem.body(), headers)
 
     def _labelled(self, send: Send, record: Record) -> Send:
         label = (b"x-request-id", record.request_id.encode())

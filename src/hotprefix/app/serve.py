@@ -56,7 +56,8 @@ def serve_engine(
     async def run() -> None:
         with application(engine, prompts, registry, log, settings) as built:
             serving = Serving(built.app, built.inflight, log, drain_timeout=settings.drain_timeout)
-            await serving.run(sock, lambda: announce(engine.model, settings, url_of(sock), out))
+            with serving.stopped_by_signals():
+                await serving.run(sock, lambda: announce(engine.model, settings, url_of(sock), out))
 
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         try:

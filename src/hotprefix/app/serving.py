@@ -14,9 +14,6 @@ from structlog.typing import FilteringBoundLogger
 
 from hotprefix.api.inflight import InFlight
 
-_LAST_WORDS = 5.0
-"""Seconds for aborted streams to send their last event."""
-
 _KEEP_ALIVE = 75
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
@@ -38,15 +35,26 @@ class _Server(uvicorn.Server):
 
 
 class Serving:
-    """Serves `app` on a bound socket until told to stop."""
+    """Serves `app` on a bound socket until told to stop.
+
+    Running requests get `drain_timeout` seconds to finish, and then `last_words` seconds to send
+    the event that ends them.
+    """
 
     def __init__(
-        self, app: ASGIApp, inflight: InFlight, log: FilteringBoundLogger, *, drain_timeout: float
+        self,
+        app: ASGIApp,
+        inflight: InFlight,
+        log: FilteringBoundLogger,
+        *,
+        drain_timeout: float,
+        last_words: float = 5.0,
     ) -> None:
         self._app = app
         self._inflight = inflight
         self._log = log
         self._drain_timeout = drain_timeout
+        self._last_words = last_words
         self._stop = asyncio.Event()
         self._hurry = asyncio.Event()
 
@@ -66,19 +74,19 @@ class Serving:
             ws="none",
             server_header=False,
             timeout_keep_alive=_KEEP_ALIVE,
-            timeout_graceful_shutdown=2,
+            timeout_graceful_shutdown=1,
         )
         server = _Server(config, started)
         drainer = asyncio.create_task(self._drain(server))
         try:
-            with self._signals():
-                await server.serve(sockets=[sock])
+            await server.serve(sockets=[sock])
         finally:
             drainer.cancel()
             await asyncio.wait([drainer])
 
     @contextlib.contextmanager
-    def _signals(self) -> Iterator[None]:
+    def stopped_by_signals(self) -> Iterator[None]:
+        """SIGTERM and SIGINT call `stop`; only in the main thread."""
         loop = asyncio.get_running_loop()
         for number in _STOP_SIGNALS:
             loop.add_signal_handler(number, self.stop)
@@ -95,7 +103,7 @@ class Serving:
         if not await self._idle_or_hurry():
             self._log.warning("ending what is still running", in_flight=self._inflight.count)
             self._inflight.abort_all()
-            await self._inflight.idle(_LAST_WORDS)
+            await self._inflight.idle(self._last_words)
         server.should_exit = True
 
     async def _idle_or_hurry(self) -> bool:

@@ -20,6 +20,7 @@ from hotprefix.api.service import Prompts, Service
 from hotprefix.api.settings import ApiSettings
 from hotprefix.app.settings import ServeSettings
 from hotprefix.base.clock import SystemClock
+from hotprefix.base.errors import ModelError
 from hotprefix.engine.engine import Engine
 from hotprefix.engine.front import EngineFront, ServedModel
 from hotprefix.engine.loader import load_engine
@@ -114,6 +115,8 @@ def running_engine(
     engine.start()
     try:
         engine.wait_ready()
+        if not engine.ready:
+            raise ModelError(f"{manifest.name} could not be started; the log above says why.")
         yield engine
     finally:
         engine.stop()

@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+from hotprefix.app.settings import CachePolicy, KvPrecision, ServeSettings
+from hotprefix.app.wiring import (
+    engine_settings,
+    new_metrics,
+    prompt_builder,
+    running_engine,
+    served_model,
+    texts,
+)
+from hotprefix.engine.settings import EngineSettings
+from hotprefix.models.manifest import ModelManifest
+
+
+def test_what_was_not_asked_for_keeps_the_engines_default() -> None:
+    settings = engine_settings(ServeSettings())
+    default = EngineSettings()
+    assert (settings.max_running, settings.prefill_chunk) == (default.max_running, default.prefill_chunk)
+    chosen = engine_settings(
+        ServeSettings(max_running=3, policy=CachePolicy.SLRU, kv_precision=KvPrecision.U8, kv_arena=5)
+    )
+    assert (chosen.max_running, chosen.policy, chosen.kv_precision, chosen.arena_bytes) == (
+        3,
+        "slru",
+        "u8",
+        5,
+    )
+    assert engine_settings(ServeSettings(cache=False)).policy is None
+    assert len(settings.secret) == 32
+    assert settings.secret != chosen.secret
+
+
+def test_the_served_name_makes_the_own_name_an_alias(tiny_model: ModelManifest) -> None:
+    tokenizer = texts(tiny_model).tokenizer
+    plain = served_model(tiny_model, tokenizer, ServeSettings())
+    assert (plain.name, plain.aliases) == (tiny_model.name, ())
+    named = served_model(tiny_model, tokenizer, ServeSettings(served_name="x", max_context=64))
+    assert (named.name, named.aliases, named.context_length) == ("x", (tiny_model.name,), 64)
+
+
+def test_raw_prompts_start_with_bos_if_the_model_wants_it(tiny_model: ModelManifest) -> None:
+    known = texts(tiny_model)
+
+    def ids(manifest: ModelManifest) -> list[int]:
+        model = served_model(manifest, known.tokenizer, ServeSettings())
+        return prompt_builder(manifest, model, known.answers).text("a")
+
+    wants = replace(tiny_model, bos_id=1, add_bos=True)
+    assert ids(wants) == [1, *ids(replace(wants, add_bos=False))]
+
+
+def test_an_engine_is_warm_inside_and_stopped_outside(tiny_model: ModelManifest) -> None:
+    settings = ServeSettings(kv_arena=8 * 1024**2, threads=1)
+    known = texts(tiny_model)
+    model = served_model(tiny_model, known.tokenizer, settings)
+    with running_engine(tiny_model, model, known.answers, settings, new_metrics(model)) as engine:
+        assert engine.ready
+    assert not engine.ready
