@@ -10,9 +10,10 @@ import pytest
 from hotprefix.base.errors import InvalidRequest
 from hotprefix.engine.grammar import GrammarCompiler, Matcher
 from hotprefix.engine.request import Grammar, GrammarKind
-from tests.engine.small_bpe import ByteLevelBpe
+from hotprefix.models.manifest import ModelManifest
+from hotprefix.prompt.hf_tokenizer import HfTokenizer
+from tests.engine.small_bpe import EOS, small_tokenizer
 
-EOS = ByteLevelBpe.EOS
 PADDED = 37
 
 SCHEMA = {
@@ -28,13 +29,13 @@ SCHEMA = {
 
 
 @pytest.fixture(scope="module")
-def tokenizer() -> ByteLevelBpe:
-    return ByteLevelBpe()
+def tokenizer() -> HfTokenizer:
+    return small_tokenizer()
 
 
 @pytest.fixture(scope="module")
-def compiler(tokenizer: ByteLevelBpe) -> GrammarCompiler:
-    return GrammarCompiler(tokenizer, [EOS], tokenizer.vocab_size + PADDED)  # type: ignore[arg-type]
+def compiler(tokenizer: HfTokenizer) -> GrammarCompiler:
+    return GrammarCompiler(tokenizer, [EOS], tokenizer.vocab_size + PADDED)
 
 
 def draw(matcher: Matcher, rng: np.random.Generator, vocab: int, limit: int = 400) -> list[int]:
@@ -61,7 +62,7 @@ def allowed(matcher: Matcher, vocab: int) -> set[int]:
 
 @pytest.mark.parametrize("seed", range(50))
 def test_random_draws_under_a_schema_are_valid(
-    seed: int, tokenizer: ByteLevelBpe, compiler: GrammarCompiler
+    seed: int, tokenizer: HfTokenizer, compiler: GrammarCompiler
 ) -> None:
     matcher = compiler.matcher(Grammar(GrammarKind.JSON_SCHEMA, json.dumps(SCHEMA)))
     text = tokenizer.decode(draw(matcher, np.random.default_rng(seed), tokenizer.vocab_size + PADDED))
@@ -79,7 +80,7 @@ def test_random_draws_under_a_schema_are_valid(
 
 @pytest.mark.parametrize("text", ['{"a": 1, "b": [1, {"c": null}]}', '{"a":1,"b":[]}', "{}"])
 def test_json_object_takes_usual_and_compact_json(
-    text: str, tokenizer: ByteLevelBpe, compiler: GrammarCompiler
+    text: str, tokenizer: HfTokenizer, compiler: GrammarCompiler
 ) -> None:
     matcher = compiler.matcher(Grammar(GrammarKind.JSON_OBJECT))
     for token in tokenizer.encode(text):
@@ -93,7 +94,7 @@ def test_json_object_takes_usual_and_compact_json(
 
 @pytest.mark.parametrize("opening", ["", "{", '{"a"', '{"a":', '{"a": ', '{"a": 1', '{"a": 1, '])
 def test_json_object_leaves_no_room_for_endless_white_space(
-    opening: str, tokenizer: ByteLevelBpe, compiler: GrammarCompiler
+    opening: str, tokenizer: HfTokenizer, compiler: GrammarCompiler
 ) -> None:
     matcher = compiler.matcher(Grammar(GrammarKind.JSON_OBJECT))
     for token in tokenizer.encode(opening):
@@ -107,7 +108,7 @@ def test_json_object_leaves_no_room_for_endless_white_space(
 
 
 def test_end_is_allowed_only_where_the_grammar_accepts(
-    tokenizer: ByteLevelBpe, compiler: GrammarCompiler
+    tokenizer: HfTokenizer, compiler: GrammarCompiler
 ) -> None:
     matcher = compiler.matcher(Grammar(GrammarKind.REGEX, "[0-9]{2,4}"))
     assert EOS not in allowed(matcher, tokenizer.vocab_size)
@@ -120,20 +121,20 @@ def test_end_is_allowed_only_where_the_grammar_accepts(
     assert matcher.complete
 
 
-def test_lark_grammar(tokenizer: ByteLevelBpe, compiler: GrammarCompiler) -> None:
+def test_lark_grammar(tokenizer: HfTokenizer, compiler: GrammarCompiler) -> None:
     matcher = compiler.matcher(Grammar(GrammarKind.LARK, 'start: "yes" | "no"'))
     text = tokenizer.decode(draw(matcher, np.random.default_rng(0), tokenizer.vocab_size))
     assert text in {"yes", "no"}
 
 
-def test_padding_of_the_logits_is_never_allowed(tokenizer: ByteLevelBpe, compiler: GrammarCompiler) -> None:
+def test_padding_of_the_logits_is_never_allowed(tokenizer: HfTokenizer, compiler: GrammarCompiler) -> None:
     size = tokenizer.vocab_size
     matcher = compiler.matcher(Grammar(GrammarKind.REGEX, "(?s:.*)"))
     assert max(allowed(matcher, size + PADDED)) < size
     assert max(allowed(matcher, size + PADDED + 1000)) < size
 
 
-def test_matchers_of_one_grammar_are_independent(tokenizer: ByteLevelBpe, compiler: GrammarCompiler) -> None:
+def test_matchers_of_one_grammar_are_independent(tokenizer: HfTokenizer, compiler: GrammarCompiler) -> None:
     grammar = Grammar(GrammarKind.REGEX, "ab")
     first, second = compiler.matcher(grammar), compiler.matcher(grammar)
     for token in tokenizer.encode("ab"):
@@ -143,7 +144,7 @@ def test_matchers_of_one_grammar_are_independent(tokenizer: ByteLevelBpe, compil
     assert EOS not in allowed(second, tokenizer.vocab_size)
 
 
-def test_forbidden_token_gives_the_grammar_up(tokenizer: ByteLevelBpe, compiler: GrammarCompiler) -> None:
+def test_forbidden_token_gives_the_grammar_up(tokenizer: HfTokenizer, compiler: GrammarCompiler) -> None:
     matcher = compiler.matcher(Grammar(GrammarKind.REGEX, "ab"))
     matcher.accept(tokenizer.encode("z")[0])
     assert matcher.finished
@@ -152,9 +153,9 @@ def test_forbidden_token_gives_the_grammar_up(tokenizer: ByteLevelBpe, compiler:
     assert allowed(matcher, tokenizer.vocab_size + PADDED) == {EOS}
 
 
-def test_models_without_an_end_token_finish_all_the_same(tokenizer: ByteLevelBpe) -> None:
-    vocab = tokenizer.vocab_size
-    compiler = GrammarCompiler(tokenizer, [], vocab)  # type: ignore[arg-type]
+def test_models_without_an_end_token_finish_all_the_same(tokenizer: HfTokenizer) -> None:
+    vocab = tokenizer.vocab_size + PADDED
+    compiler = GrammarCompiler(tokenizer, [], vocab)
     for seed in range(10):
         matcher = compiler.matcher(Grammar(GrammarKind.JSON_SCHEMA, '{"enum": ["red", 12, null]}'))
         text = tokenizer.decode(draw(matcher, np.random.default_rng(seed), vocab))
@@ -162,10 +163,21 @@ def test_models_without_an_end_token_finish_all_the_same(tokenizer: ByteLevelBpe
         assert json.loads(text) in ("red", 12, None)
 
 
+@pytest.mark.model
+def test_default_models_tokenizer(default_model: ModelManifest) -> None:
+    tokenizer = HfTokenizer(default_model.tokenizer)
+    compiler = GrammarCompiler(tokenizer, default_model.eos_ids, tokenizer.vocab_size)
+    for seed in range(10):
+        matcher = compiler.matcher(Grammar(GrammarKind.JSON_SCHEMA, json.dumps(SCHEMA)))
+        drawn = draw(matcher, np.random.default_rng(seed), tokenizer.vocab_size)
+        assert matcher.complete
+        assert set(json.loads(tokenizer.decode(drawn))) == {"name", "age", "tags"}
+
+
 def test_without_an_end_token_a_grammar_that_is_given_up_still_leaves_a_token(
-    tokenizer: ByteLevelBpe,
+    tokenizer: HfTokenizer,
 ) -> None:
-    compiler = GrammarCompiler(tokenizer, [], tokenizer.vocab_size)  # type: ignore[arg-type]
+    compiler = GrammarCompiler(tokenizer, [], tokenizer.vocab_size)
     matcher = compiler.matcher(Grammar(GrammarKind.REGEX, "ab"))
     matcher.accept(tokenizer.encode("z")[0])
     assert matcher.finished
@@ -188,8 +200,8 @@ def test_bad_grammar_is_a_clear_refusal(grammar: Grammar, reason: str, compiler:
     assert caught.value.param == "response_format"
 
 
-def test_compiled_grammars_are_bounded(tokenizer: ByteLevelBpe) -> None:
-    compiler = GrammarCompiler(tokenizer, [EOS], tokenizer.vocab_size, keep=2)  # type: ignore[arg-type]
+def test_compiled_grammars_are_bounded(tokenizer: HfTokenizer) -> None:
+    compiler = GrammarCompiler(tokenizer, [EOS], tokenizer.vocab_size, keep=2)
     for text in ("a", "b", "c", "c"):
         compiler.check(Grammar(GrammarKind.REGEX, text))
     info = compiler._compiled.cache_info()

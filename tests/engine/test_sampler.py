@@ -17,7 +17,7 @@ from hotprefix.engine.grammar import GrammarCompiler
 from hotprefix.engine.request import Grammar, GrammarKind, Sampling
 from hotprefix.engine.row_state import RowState
 from hotprefix.engine.sampler import Sampler
-from tests.engine.small_bpe import ByteLevelBpe
+from tests.engine.small_bpe import EOS, small_tokenizer
 
 Logits = NDArray[np.float32]
 
@@ -292,8 +292,8 @@ def test_zero_alternatives_still_give_the_drawn_token() -> None:
 
 
 def test_random_drawing_under_a_schema_gives_valid_json() -> None:
-    tokenizer = ByteLevelBpe()
-    compiler = GrammarCompiler(tokenizer, [ByteLevelBpe.EOS], tokenizer.vocab_size)  # type: ignore[arg-type]
+    tokenizer = small_tokenizer()
+    compiler = GrammarCompiler(tokenizer, [EOS], tokenizer.vocab_size)
     grammar = Grammar(GrammarKind.JSON_SCHEMA, json.dumps({"type": "array", "items": {"enum": ["red", 7]}}))
     rng = np.random.default_rng(1)
     for seed in range(10):

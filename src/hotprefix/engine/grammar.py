@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
-from llguidance import LLMatcher, LLParserLimits, LLTokenizer
+from llguidance import LLMatcher, LLParserLimits, LLTokenizer, TokenizerWrapper
 from llguidance.numpy import allocate_token_bitmask, fill_next_token_bitmask
 from numpy.typing import NDArray
 
@@ -92,9 +92,10 @@ class GrammarCompiler:
         self._eos_ids = tuple(eos_ids)
         self._vocab_size = vocab_size
         width = max(vocab_size, tokenizer.vocab_size)
-        # The library wants an end token: without one it gets an id that no logits have.
-        ends, width = (list(eos_ids), width) if eos_ids else ([width], width + 1)
-        self._tokens = LLTokenizer(tokenizer.to_json(), n_vocab=width, eos_token=ends)
+        if eos_ids:
+            self._tokens = LLTokenizer(tokenizer.to_json(), n_vocab=width, eos_token=list(self._eos_ids))
+        else:
+            self._tokens = LLTokenizer(TokenizerWrapper(_WithEnd(tokenizer, width)))
         self._width = int(self._tokens.vocab_size)
         self._limits = LLParserLimits(verbose_errors=False)
         self._compiled = lru_cache(maxsize=keep)(self._compile)
@@ -116,6 +117,25 @@ class GrammarCompiler:
         if matcher.is_error():
             raise _refusal(grammar, matcher.get_error())
         return matcher
+
+
+class _WithEnd:
+    """A tokenizer as the library takes one, with an end token added behind all ids that logits have.
+
+    The library can't do without an end token, and some models have none.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, width: int) -> None:
+        known = range(tokenizer.vocab_size)
+        self._tokenizer = tokenizer
+        self.eos_token_id = width
+        self.bos_token_id = None
+        self.tokens = [tokenizer.token_bytes(token) for token in known]
+        self.tokens += [b""] * (width - len(known)) + [b"<end>"]
+        self.special_token_ids = [token for token in known if not tokenizer.decode([token])] + [width]
+
+    def __call__(self, text: str) -> list[int]:
+        return self._tokenizer.encode(text)
 
 
 def _llguidance_source(grammar: Grammar) -> str:
