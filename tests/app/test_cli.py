@@ -10,6 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from hotprefix import __version__
+from hotprefix.app import serve as serve_module
 from hotprefix.app import serve_command as command_module
 from hotprefix.app.cli import build_app
 from hotprefix.app.settings import CachePolicy, KvPrecision, LogFormat, ServeSettings
@@ -24,7 +25,7 @@ RUNNER = CliRunner()
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[ServeSettings]:
     """What the command line became; nothing is served."""
     asked: list[ServeSettings] = []
-    monkeypatch.setattr(command_module, "serve", lambda settings, *args, **more: asked.append(settings))
+    monkeypatch.setattr(serve_module, "serve", lambda settings, *args, **more: asked.append(settings))
     monkeypatch.setattr(command_module, "configure_logs", lambda *args: None)
     return asked
 

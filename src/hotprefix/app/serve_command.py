@@ -10,7 +10,6 @@ from rich.console import Console
 
 from hotprefix.app.logs import configure_logs
 from hotprefix.app.model_commands import StateDir, user_store
-from hotprefix.app.serve import serve
 from hotprefix.app.settings import CachePolicy, KvPrecision, LogFormat, LogLevel, ServeSettings
 from hotprefix.app.sizes import parse_size
 from hotprefix.engine.settings import DecodeMode
@@ -110,6 +109,8 @@ def serve_command(
     state_dir: StateDir = None,
 ) -> None:
     """Serve a model over the OpenAI API; shared prompt prefixes are computed once."""
+    from hotprefix.app.serve import serve  # brings OpenVINO, which the other commands don't wait for
+
     settings = ServeSettings(
         host=host,
         port=port,
