@@ -73,3 +73,13 @@ def test_any_budgets_in_any_order_will_do(rules: ReuseRules, total: int, data: s
         steps += 1
         assert total - start != 1
     assert steps <= total
+
+
+@pytest.mark.parametrize(
+    ("rules", "computed", "start"),
+    [(FREE, 33, 32), (FREE, 64, 63), (WHOLE, 33, 32), (WHOLE, 64, 64), (WHOLE, 95, 94)],
+)
+def test_a_token_is_computed_again_but_never_into_a_full_quantised_block(
+    rules: ReuseRules, computed: int, start: int
+) -> None:
+    assert rules.redo_from(computed) == start

@@ -65,7 +65,8 @@ class FakeModel:
     """Runs steps over its own arena of `blocks` blocks. `alphabet` are the tokens it likes to say.
 
     `pool` lets it check that nothing that is sealed ever changes. With `least` 2 it insists that
-    no pass over a history has a single token, as the exact attention kernel wants it.
+    no pass over a history has a single token, as the exact attention kernel wants it, unless it
+    begins a quantised block of `granularity` tokens.
     """
 
     def __init__(self, blocks: int, block_size: int, alphabet: Iterable[int], pool: BlockPool) -> None:
@@ -75,6 +76,7 @@ class FakeModel:
         self.tokens = np.full((blocks, block_size), -1, dtype=np.int64)
         self.computed = 0
         self.least = 1
+        self.granularity = 1
         self.failures: list[Exception] = []
         self.sealed_writes = 0
         self._alphabet = np.array(sorted(alphabet))
@@ -92,7 +94,8 @@ class FakeModel:
         assert rows, "a step without rows"
         out = []
         for row in rows:
-            assert len(row.tokens) >= (self.least if row.past else 1), "a pass of too few tokens"
+            starts_block = row.past == 0 or (self.granularity > 1 and row.past % self.granularity == 0)
+            assert starts_block or len(row.tokens) >= self.least, "a pass of too few tokens"
             last = self._compute(row)
             if row.sampled:
                 out.append(self.logits(last))

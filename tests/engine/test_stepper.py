@@ -84,11 +84,20 @@ class TestExactness:
 
     @pytest.mark.parametrize("granularity", [1, 4])
     def test_exact_decoding_never_runs_a_single_token(self, granularity: int) -> None:
-        """The fake model insists on passes of two tokens, and that no sealed block changes."""
+        """The fake model insists on passes of two tokens, but for the first of a quantised block."""
         world = World(settings=EngineSettings(decode=DecodeMode.EXACT), granularity=granularity)
-        for prompt in (PROMPT, PROMPT, PROMPT[:20], PROMPT[:21], "a"):
+        for prompt in (PROMPT, PROMPT, PROMPT[:20], PROMPT[:20], PROMPT[:21], "a"):
             answer = world.ask(prompt, 13)
             assert answer.tokens() == world.expected(answer)
+
+    @pytest.mark.parametrize("decode", DecodeMode)
+    def test_a_quantised_block_is_never_written_to_once_it_is_shared(self, decode: DecodeMode) -> None:
+        """Even the same token would have all its keys quantised anew."""
+        world = World(settings=EngineSettings(decode=decode), granularity=4)
+        for length in (20, 20, 24, 21, 40):
+            world.submit(PROMPT[:length], 9)
+            world.run()
+        assert world.model.sealed_writes == 0
 
     @pytest.mark.parametrize("temperature", [0.5, 1.5])
     def test_a_seed_draws_the_same_in_any_company(self, temperature: float) -> None:

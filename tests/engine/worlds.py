@@ -137,7 +137,7 @@ class World:
         self.pool = BlockPool(blocks)
         self.model = FakeModel(blocks, block, alphabet, self.pool)
         if self.settings.decode is DecodeMode.EXACT:
-            self.model.least = 2
+            self.model.least, self.model.granularity = 2, granularity
         self.cache = self._cache(block, granularity)
         self.scheduler = RecordingScheduler(self.cache, self.settings)
         self.clock = ManualClock()

@@ -48,6 +48,9 @@ class PrefixCache:
     def chunk_end(self, start: int, wanted: int, total: int) -> int:
         return self.rules.chunk_end(start, wanted, total)
 
+    def redo_from(self, computed: int) -> int:
+        return self.rules.redo_from(computed)
+
     def plan(self, history: TokenHistory) -> ReusePlan:
         total = len(history)
         size = self.block_size

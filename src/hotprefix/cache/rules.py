@@ -41,5 +41,14 @@ class ReuseRules:
         end = self._split(start + step)
         return end if total - end >= LEAST_COMPUTED else total
 
+    def redo_from(self, computed: int) -> int:
+        """Where a decode pass begins that takes prefill's kernel by computing the last token again.
+
+        The full block that this token may end can be shared by then. Writing the same token into it
+        changes nothing, except in a quantised format: there the new block is begun with one token.
+        """
+        begins_block = computed % self.block_size == 0
+        return computed if begins_block and self.granularity > 1 else computed - 1
+
     def _split(self, length: int) -> int:
         return max(0, length - length % self.granularity)

@@ -28,6 +28,9 @@ class UncachedCache:
     def chunk_end(self, start: int, wanted: int, total: int) -> int:
         return self.rules.chunk_end(start, wanted, total)
 
+    def redo_from(self, computed: int) -> int:
+        return self.rules.redo_from(computed)
+
     def plan(self, history: TokenHistory) -> ReusePlan:
         return ReusePlan(reused=0, fresh=-(-len(history) // self.block_size))
 

@@ -96,7 +96,8 @@ class Scheduler:
         for sequence in self.running:
             holding = _holding(sequence)
             if sequence.pending == 1 and holding.computed:
-                start = holding.computed - (self._settings.decode is DecodeMode.EXACT)
+                exact = self._settings.decode is DecodeMode.EXACT
+                start = self._cache.redo_from(holding.computed) if exact else holding.computed
                 batch.parts.append(Part(sequence, start, len(sequence.history), False))
             elif sequence.pending:
                 prefills.append(sequence)
