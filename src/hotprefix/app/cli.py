@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
 import importlib.util
 import sys
@@ -17,6 +18,7 @@ from hotprefix.app.serve_command import SERVE_EPILOG, serve_command
 from hotprefix.base.errors import HotprefixError
 
 _EXTRA_COMMANDS = "hotprefix.bench.command"
+_DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
 
 def build_app() -> typer.Typer:
@@ -53,9 +55,18 @@ def main() -> None:
     try:
         build_app()()
     except HotprefixError as error:
-        Console(stderr=True).print(
-            f"[bold red]Error:[/] {escape(str(error))}", highlight=False, soft_wrap=True
-        )
+        _tell(str(error))
+        sys.exit(1)
+    except OSError as error:
+        # A disk that is full or read-only, a folder of somebody else's: no bug, and the path says enough.
+        if error.filename is None and error.errno not in _DISK_ERRORS:
+            raise
+        place = f"{error.filename}: " if error.filename is not None else ""
+        _tell(f"{place}{error.strerror}. Check the path, its permissions and the free space.")
         sys.exit(1)
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+def _tell(message: str) -> None:
+    Console(stderr=True).print(f"[bold red]Error:[/] {escape(message)}", highlight=False, soft_wrap=True)

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from hotprefix.app.limits import raise_open_files
 from hotprefix.app.logs import configure_logs
 from hotprefix.app.model_commands import StateDir, user_store
 from hotprefix.app.settings import CachePolicy, KvPrecision, LogFormat, LogLevel, ServeSettings
@@ -132,5 +133,6 @@ def serve_command(
         log_level=log_level,
         state_dir=state_dir,
     )
+    raise_open_files()
     log = configure_logs(log_level, log_format, sys.stderr)
     serve(settings, user_store(state_dir), log, out=Console(), progress=Console(stderr=True))
