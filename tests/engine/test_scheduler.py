@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from hotprefix.cache.prefix import PrefixCache
 from hotprefix.engine.request import FinishReason
 from hotprefix.engine.scheduler import Batch
 from hotprefix.engine.settings import EngineSettings
@@ -177,6 +178,26 @@ class TestFullArena:
             assert answer.tokens() == world.expected(answer)
         assert world.observer.preemptions == 0
 
+    def test_everyone_who_runs_keeps_a_block_in_reserve(self) -> None:
+        world = World(16)
+        world.submit(long_prompt(24, "A"), 30)
+        world.submit(long_prompt(36, "B"), 3)  # six and nine blocks: one is left, for A
+        world.submit(long_prompt(1, "C"), 3)  # would need one and leave none
+        world.step()
+        assert [len(world.scheduler.running), len(world.scheduler.waiting)] == [2, 1]
+        world.run()
+
+    def test_who_was_preempted_lets_a_step_pass(self) -> None:
+        world = World(16)
+        for name in "ABC":
+            world.submit(long_prompt(10, name), 40)
+        while not world.stepper.idle:
+            world.step()
+            batches = world.scheduler.batches
+            if len(batches) > 1 and batches[-2].preempted:
+                assert not batches[-1].admitted
+        assert world.observer.preemptions > 0
+
     def test_who_fits_later_does_not_pass_who_waits_for_room(self) -> None:
         world = World(16)
         world.submit(long_prompt(40, "A"), 8)
@@ -193,6 +214,8 @@ class TestFullArena:
         assert world.observer.preemptions > 0
         assert [answer.tokens() for answer in answers] == [world.expected(answer) for answer in answers]
         assert world.observer.ended == [FinishReason.LENGTH] * 3
+        if isinstance(world.cache, PrefixCache):
+            assert len(world.cache.logits) == 3, "logits are kept for prompts only"
         # A preempted request was admitted once and is asked for in the cache once.
         assert len(world.observer.matched) == 3
 
@@ -254,6 +277,17 @@ class TestSingleFlight:
         answers = [world.submit(long_prompt(length), 1) for _ in range(8)]
         world.run()
         assert world.model.computed == length
+        assert all(answer.tokens() == world.expected(answer) for answer in answers)
+
+    @pytest.mark.parametrize("granularity", [1, 4])
+    @pytest.mark.parametrize("length", [1, 3, 41, 43])
+    def test_the_tail_is_shared_though_its_block_is_being_written_to(
+        self, length: int, granularity: int
+    ) -> None:
+        world = World(400, settings=SMALL, granularity=granularity)
+        answers = [world.submit(long_prompt(length), 3) for _ in range(8)]
+        world.run()
+        assert world.model.computed == length + 8 * 2
         assert all(answer.tokens() == world.expected(answer) for answer in answers)
 
     def test_those_who_come_later_join(self) -> None:

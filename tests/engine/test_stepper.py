@@ -24,6 +24,14 @@ class TestReuse:
         assert second.tokens() == first.tokens() == world.expected(first)
         assert second.usage() == Usage(len(PROMPT), len(PROMPT), 1)
 
+    def test_an_exact_repeat_goes_on_decoding_in_the_step_that_answers_it(self) -> None:
+        world = World()
+        world.ask(PROMPT, 3)
+        again = world.submit(PROMPT, 3)
+        world.step()
+        assert len(again.tokens()) == 2
+        world.run()
+
     def test_a_shared_prefix_is_computed_once(self) -> None:
         world = World()
         world.ask(PROMPT + " first", 4)
