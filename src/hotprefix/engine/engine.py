@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable
@@ -125,6 +126,10 @@ class Engine:
 
     async def stream(self, request: GenerationRequest) -> AsyncIterator[Delta]:
         box = self._mailboxes.open()
+        if request.sampling.grammar is not None:
+            # Compiling can take a second, without the interpreter lock: not on the event loop.
+            self.check(request)
+            await asyncio.to_thread(self._stepper.compile, request.sampling.grammar)
         self.submit(request, box.put)
         ended = False
         try:

@@ -15,7 +15,7 @@ from hotprefix.cache.base import KvCache
 from hotprefix.engine.answer import AnswerWriter, timings_of, usage_of
 from hotprefix.engine.grammar import GrammarCompiler
 from hotprefix.engine.observer import EngineGauges, EngineObserver
-from hotprefix.engine.request import DeltaSink, FinishReason, GenerationRequest
+from hotprefix.engine.request import DeltaSink, FinishReason, GenerationRequest, Grammar
 from hotprefix.engine.row_state import RowState
 from hotprefix.engine.runner import ModelRunner, Row
 from hotprefix.engine.sampler import Sampler
@@ -73,6 +73,10 @@ class Stepper:
     def cache(self) -> KvCache:
         """The KV cache, for checkers."""
         return self._parts.cache
+
+    def compile(self, grammar: Grammar) -> None:
+        """Have a grammar ready for `prepare`. Safe on any thread; raises `InvalidRequest`."""
+        self._parts.grammars.check(grammar)
 
     def prepare(self, request: GenerationRequest, sink: DeltaSink) -> RequestState:
         """Build what a request needs. Safe on any thread; raises `InvalidRequest` for a bad grammar."""
