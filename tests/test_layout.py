@@ -11,7 +11,10 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "hotprefix"
-ROOMS = ("base", "keys", "models", "prompt", "kv", "pages", "cache", "engine", "api", "app", "bench")
+ROOMS = (
+    "base", "profiles", "keys", "models", "prompt", "kv", "pages", "cache",
+    "diagnosis", "modes", "ledger", "tenants", "engine", "api", "app", "bench",
+)  # fmt: skip
 """A room imports only itself and rooms before it, except that `app` registers `bench`."""
 OPENVINO_ROOMS = {"engine", "models", "bench"}
 MOST_LINES = 400

@@ -1,0 +1,1 @@
+"""Who used what: one row a request, kept for ever, counted once."""

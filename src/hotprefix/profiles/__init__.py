@@ -1,0 +1,1 @@
+"""Policy profiles: what a vendor documents about its cache, dated, as data."""

@@ -1,0 +1,104 @@
+"""One vendor's caching rules at one date. Files in `data/` fill these; operators add their own."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+from enum import StrEnum
+
+
+class Surplus(StrEnum):
+    """What happens to markers beyond the limit."""
+
+    KEEP_LAST = "keep_last"
+    REJECT = "reject"
+
+
+class Readable(StrEnum):
+    """From when on an entry that a request writes can be read by others."""
+
+    AFTER_RESPONSE = "after_response"
+    AT_FIRST_OUTPUT = "at_first_output"
+
+
+class ToolMarkers(StrEnum):
+    """What a marker on a tool definition does."""
+
+    IGNORED = "ignored"
+    CACHED = "cached"
+
+
+@dataclass(frozen=True, slots=True)
+class ImplicitRules:
+    """Automatic reuse: hits of at least `minimum` tokens are reported, rounded down to `quantum`."""
+
+    minimum: int
+    quantum: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class ExplicitRules:
+    """Marked prefixes. `ttls` maps what a marker may say to seconds; `default_ttl` is a key of it.
+
+    A marker finds entries at most `lookback` content blocks behind it; `lookback_counts_marker`
+    says whether its own block is one of them. `longer_ttl_first` makes a shorter-lived marker
+    before a longer-lived one an error.
+    """
+
+    minimum: int
+    ttls: dict[str, int]
+    default_ttl: str
+    max_markers: int
+    surplus: Surplus
+    lookback: int
+    lookback_counts_marker: bool
+    readable: Readable
+    tool_markers: ToolMarkers
+    longer_ttl_first: bool = False
+    automatic_marker: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SessionRules:
+    """Conversations through `previous_response_id`; responses are kept `retention_days`."""
+
+    minimum: int
+    ttl_seconds: int
+    retention_days: int = 7
+
+
+@dataclass(frozen=True, slots=True)
+class PriceRow:
+    """Money per million tokens of a model (`*` ends a prefix pattern) from a date on.
+
+    The ratios multiply `input_per_million`: reads of implicit, explicit and session hits, and
+    writes by TTL name.
+    """
+
+    model: str
+    since: date
+    currency: str
+    input_per_million: float
+    output_per_million: float
+    read_implicit: float
+    read_explicit: float
+    read_session: float
+    write: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A named set of rules; a mode that is None does not exist there.
+
+    `models` lists patterns of models that support explicit and session caches; empty means all.
+    """
+
+    name: str
+    vendor: str
+    dated: date
+    sources: tuple[str, ...]
+    implicit: ImplicitRules | None
+    explicit: ExplicitRules | None
+    session: SessionRules | None
+    prices: tuple[PriceRow, ...]
+    explicit_models: tuple[str, ...] = ()

@@ -1,0 +1,1 @@
+"""Who asks: API keys, quotas and rate limits."""
