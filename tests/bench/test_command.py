@@ -48,18 +48,19 @@ def test_quick_run_measures_everything(default_model: ModelManifest, tmp_path: P
 
 @pytest.mark.model
 @pytest.mark.slow
-def test_interrupt_stops_the_servers(default_model: ModelManifest, tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupt_stops_the_servers(number: int, default_model: ModelManifest, tmp_path: Path) -> None:
     command = [*BENCH, "--quick", "--no-peer", "--model", default_model.name, "--out", str(tmp_path)]
     with (tmp_path / "output").open("wb") as output:
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
         try:
             servers = _children_serving(process, tmp_path)
-            process.send_signal(signal.SIGINT)
+            process.send_signal(number)
             code = process.wait(60)
         finally:
             process.kill()
     text = (tmp_path / "output").read_text(encoding="utf-8")
-    assert code != 0
+    assert code == 130
     assert "Stopped" in text
     assert "Traceback" not in text
     assert servers

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import shlex
+import signal
 import sys
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -78,13 +80,14 @@ def run(settings: BenchSettings, console: Console, *, plots: bool) -> list[Findi
     title = "Hotprefix benchmark, quick run" if settings.quick else "Hotprefix benchmark"
     try:
         with (
+            _stopped_by_sigterm(),
             progress_bars(console) as bars,
             closing(measure(settings, bars, clock, os.environ)) as found,
         ):
             findings.extend(found)
     except KeyboardInterrupt:
         console.print("[yellow]Stopped. The servers are down; what was measured is kept.[/]")
-        raise
+        raise typer.Exit(130) from None
     finally:
         if findings:
             report = Report(title, command, read_environment(clock), findings)
@@ -96,3 +99,13 @@ def run(settings: BenchSettings, console: Console, *, plots: bool) -> list[Findi
             )
             console.print("Written: " + ", ".join(str(path) for path in paths), highlight=False)
     return findings
+
+
+@contextmanager
+def _stopped_by_sigterm() -> Iterator[None]:
+    """SIGTERM ends the block as Ctrl-C does, so that no server is left behind."""
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
