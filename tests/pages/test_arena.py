@@ -123,14 +123,3 @@ def test_memory_comes_with_use() -> None:
     for block in range(used):
         arena.copy(BlockId(used - 1 - block), BlockId(block))
     assert resident_bytes() - before <= grown + 2**20
-
-
-@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="resident memory is read from /proc")
-def test_touching_backs_the_blocks_named() -> None:
-    size = 2**20
-    wide = KvFormat(32, (CacheInput("key_cache.0", "u8", 8, (size,)),))
-    arena = BlockArena(wide, 256)
-    before = resident_bytes()
-    arena.touch([BlockId(block) for block in range(16)])
-    grown = resident_bytes() - before
-    assert 15 * size <= grown <= 20 * size

@@ -28,6 +28,11 @@ class SystemClock:
         return time.time()
 
 
+def pause(seconds: float) -> None:
+    """Wait, on the machine's own clock."""
+    time.sleep(seconds)
+
+
 class ManualClock:
     """A clock that moves only when told."""
 

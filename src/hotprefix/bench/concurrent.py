@@ -21,29 +21,42 @@ async def measure_concurrent(trial: Trial, clock: Clock) -> Finding:
     tick = trial.progress.task("concurrent", 2 * sizes.rounds + 1)
     cold: list[float] = []
     warm: list[float] = []
+    beside: list[float] = []
     computed: list[int] = []
     for _ in range(sizes.rounds):
-        seconds, answers = await _burst(trial, trial.cached, work.ids(sizes.shared), clock)
+        seconds, answers = await _burst(trial, trial.cached, _prompts(trial, work.ids(sizes.shared)), clock)
         cold.append(seconds)
         computed.append(sum(answer.prompt_tokens - answer.cached_tokens for answer in answers))
         tick()
         shared = work.ids(sizes.shared)
-        await trial.cached.run(trial.cached.completion(shared + work.ids(sizes.own), 1))
-        warm.append((await _burst(trial, trial.cached, shared, clock))[0])
+        first, prompts = shared + work.ids(sizes.own), _prompts(trial, shared)
+        await trial.cached.run(trial.cached.completion(first, 1))
+        warm.append((await _burst(trial, trial.cached, prompts, clock))[0])
+        if trial.peer is not None:
+            await trial.peer.seconds([first], 1)
+            beside.append(await trial.peer.seconds(prompts, sizes.out))
         tick()
-    plain, _ = await _burst(trial, trial.plain, work.ids(sizes.shared), clock)
+    plain, _ = await _burst(trial, trial.plain, _prompts(trial, work.ids(sizes.shared)), clock)
     tick()
-    return _finding(trial, cold, warm, plain, computed)
+    measures = [
+        Measure("with cache, cold", "s", tuple(cold)),
+        Measure("with cache, warm", "s", tuple(warm)),
+        Measure("without cache", "s", (plain,)),
+    ]
+    if beside:
+        measures.append(Measure("OpenVINO GenAI, warm", "s", tuple(beside)))
+    return _finding(trial, measures, computed)
+
+
+def _prompts(trial: Trial, shared: list[int]) -> list[list[int]]:
+    return [shared + trial.work.ids(trial.sizes.own) for _ in range(trial.sizes.clients)]
 
 
 async def _burst(
-    trial: Trial, client: BenchClient, shared: list[int], clock: Clock
+    trial: Trial, client: BenchClient, prompts: list[list[int]], clock: Clock
 ) -> tuple[float, list[Answer]]:
     sizes = trial.sizes
-    asks = [
-        client.completion(shared + trial.work.ids(sizes.own), sizes.out, stream=False)
-        for _ in range(sizes.clients)
-    ]
+    asks = [client.completion(prompt, sizes.out, stream=False) for prompt in prompts]
     start = clock.now()
     answers = await asyncio.gather(*(client.run(ask) for ask in asks))
     seconds = clock.now() - start
@@ -53,19 +66,11 @@ async def _burst(
     return seconds, answers
 
 
-def _finding(
-    trial: Trial, cold: list[float], warm: list[float], plain: float, computed: list[int]
-) -> Finding:
+def _finding(trial: Trial, measures: list[Measure], computed: list[int]) -> Finding:
     sizes = trial.sizes
-    measures = [
-        Measure("with cache, cold", "s", tuple(cold)),
-        Measure("with cache, warm", "s", tuple(warm)),
-        Measure("without cache", "s", (plain,)),
-    ]
-    if trial.peer is not None:
-        measures.append(Measure("OpenVINO GenAI, warm", "s", trial.peer.concurrent))
-    saved = saved_percent(plain, measures[0].middle)
-    beside = None if trial.peer is None else measures[1].middle / measures[-1].middle
+    cold, warm, plain, *peer = (measure.middle for measure in measures)
+    saved = saved_percent(plain, cold)
+    beside = warm / peer[0] if peer else None
     prompts = sizes.clients * (sizes.shared + sizes.own)
     return Finding(
         name="concurrent",
@@ -81,6 +86,6 @@ def _finding(
         facts={
             "time saved, cold, per cent": round(saved, 1),
             f"prompt tokens computed of {prompts}, cold": computed[0],
-            "tokens out per second, warm": round(sizes.clients * sizes.out / measures[1].middle, 1),
+            "tokens out per second, warm": round(sizes.clients * sizes.out / warm, 1),
         },
     )

@@ -1,30 +1,30 @@
-"""OpenVINO GenAI's continuous batching pipeline on the same work, in a process of its own.
+"""OpenVINO GenAI's continuous batching pipeline, to be asked from another process.
 
-Run: python -m hotprefix.bench.peer_openvino_genai MODEL.gguf --out peer.json
+Run: python -m hotprefix.bench.peer_openvino_genai MODEL.gguf
+First it prints {"about": …}. Then each line {"prompts": [[token id, …], …], "out": n} on stdin is
+answered by {"seconds": …}: the time for exactly n greedy tokens after each prompt, all at once.
 """
 
 from __future__ import annotations
 
+import os
+import sys
 import time
 from collections.abc import Sequence
-from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Any
 
 import numpy as np
 import openvino
 import openvino_genai
 import orjson
-import typer
-
-from hotprefix.bench.workload import QUICK, Sizes, Workload
 
 _CACHE_GIB = 2
 _BATCH_TOKENS = 2048
 
 
-class Peer:
+class Pipeline:
     """The pipeline with prefix caching, asked in token ids."""
 
     def __init__(self, model: Path) -> None:
@@ -33,6 +33,14 @@ class Peer:
         settings.enable_prefix_caching = True
         settings.max_num_batched_tokens = _BATCH_TOKENS
         self._pipeline: Any = openvino_genai.ContinuousBatchingPipeline(str(model), settings, "CPU")
+
+    @property
+    def about(self) -> str:
+        """What it is and how it is set up."""
+        return (
+            f"OpenVINO GenAI {version('openvino-genai')}, continuous batching, prefix caching, "
+            f"{_CACHE_GIB} GiB cache of its default precision, in process"
+        )
 
     def seconds(self, prompts: Sequence[Sequence[int]], out: int) -> float:
         """Time for exactly `out` greedy tokens after each prompt, all asked at once."""
@@ -46,37 +54,17 @@ class Peer:
         return time.perf_counter() - start
 
 
-def measure(peer: Peer, sizes: Sizes, seed: int) -> dict[str, Any]:
-    """Seconds of hits on a known prefix, and of bursts on a known shared beginning."""
-    work = Workload(seed, sizes.highest_id)
-    each = max(1, sizes.hits // sizes.misses)
-    peer.seconds([work.ids(sizes.prefix + sizes.suffix)], 1)
-    found: dict[str, list[float]] = {"miss": [], "hit": [], "concurrent": []}
-    for _ in range(sizes.misses):
-        prefix = work.ids(sizes.prefix)
-        found["miss"].append(peer.seconds([prefix + work.ids(sizes.suffix)], 1))
-        found["hit"] += [peer.seconds([prefix + work.ids(sizes.suffix)], 1) for _ in range(each)]
-    for _ in range(sizes.rounds):
-        shared = work.ids(sizes.shared)
-        peer.seconds([shared + work.ids(sizes.own)], 1)
-        prompts = [shared + work.ids(sizes.own) for _ in range(sizes.clients)]
-        found["concurrent"].append(peer.seconds(prompts, sizes.out))
-    about = (
-        f"OpenVINO GenAI {version('openvino-genai')}, continuous batching, prefix caching, "
-        f"{_CACHE_GIB} GiB cache of its default precision, in process"
-    )
-    return {"about": about, "sizes": asdict(sizes), **found}
-
-
-def main(
-    model: Path,
-    out: Annotated[Path, typer.Option("--out")],
-    seed: Annotated[int, typer.Option("--seed")] = 1,
-    quick: Annotated[bool, typer.Option("--quick")] = False,
-) -> None:
-    """Measure and write the figures to a JSON file."""
-    out.write_bytes(orjson.dumps(measure(Peer(model), QUICK if quick else Sizes(), seed)))
+def main() -> None:
+    """Answer until stdin ends."""
+    # Whatever the library prints must not get between the answers.
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb", buffering=0)
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    pipeline = Pipeline(Path(sys.argv[1]))
+    answers.write(orjson.dumps({"about": pipeline.about}) + b"\n")
+    for line in sys.stdin.buffer:
+        ask = orjson.loads(line)
+        answers.write(orjson.dumps({"seconds": pipeline.seconds(ask["prompts"], ask["out"])}) + b"\n")
 
 
 if __name__ == "__main__":
-    typer.run(main)
+    main()

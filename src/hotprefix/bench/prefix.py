@@ -19,33 +19,43 @@ async def measure_prefix(trial: Trial) -> Finding:
     each = max(1, sizes.hits // sizes.misses)
     tick = trial.progress.task("prefix", sizes.misses * (1 + 2 * each))
     found: dict[str, list[Answer]] = {"miss": [], "hit": [], "repeat": []}
+    peer_hits: list[float] = []
 
     async def ask(kind: str, prompt: list[int]) -> None:
         found[kind].append(await cached.run(cached.completion(prompt, 1)))
         tick()
 
     # The first long prompt of a process pays for memory and kernels that later ones find ready.
-    await cached.run(cached.completion(trial.work.ids(sizes.prefix + sizes.suffix), 1))
+    first = trial.work.ids(sizes.prefix + sizes.suffix)
+    await cached.run(cached.completion(first, 1))
+    await _peer_seconds(trial, first)
     for _ in range(sizes.misses):
         prefix = trial.work.ids(sizes.prefix)
-        await ask("miss", prefix + trial.work.ids(sizes.suffix))
+        miss = prefix + trial.work.ids(sizes.suffix)
+        await ask("miss", miss)
+        await _peer_seconds(trial, miss)
         for _ in range(each):
             prompt = prefix + trial.work.ids(sizes.suffix)
             await ask("hit", prompt)
+            peer_hits += await _peer_seconds(trial, prompt)
         for _ in range(each):
             await ask("repeat", prompt)
-    return _finding(trial, found)
+    return _finding(trial, found, peer_hits)
 
 
-def _finding(trial: Trial, found: dict[str, list[Answer]]) -> Finding:
+async def _peer_seconds(trial: Trial, prompt: list[int]) -> list[float]:
+    return [] if trial.peer is None else [await trial.peer.seconds([prompt], 1)]
+
+
+def _finding(trial: Trial, found: dict[str, list[Answer]], peer_hits: list[float]) -> Finding:
     sizes = trial.sizes
     measures = [
         Measure("miss", "s", _firsts(found["miss"])),
         Measure("hit: known prefix, new end", "s", _firsts(found["hit"])),
         Measure("exact repeat", "s", _firsts(found["repeat"])),
     ]
-    if trial.peer is not None:
-        measures.append(Measure("OpenVINO GenAI, hit", "s", trial.peer.hit))
+    if peer_hits:
+        measures.append(Measure("OpenVINO GenAI, hit", "s", tuple(peer_hits)))
     facts: dict[str, float | int | str] = {
         f"tokens from the cache, {kind} (median of {sizes.prefix + sizes.suffix})": median(
             answer.cached_tokens for answer in answers
@@ -67,8 +77,8 @@ def _finding(trial: Trial, found: dict[str, list[Answer]]) -> Finding:
 
 
 def _targets(trial: Trial, measures: list[Measure]) -> tuple[Target, ...]:
-    miss, hit, repeat = (measure.middle for measure in measures[:3])
-    beside = None if trial.peer is None else hit / median(trial.peer.hit)
+    miss, hit, repeat, *peer = (measure.middle for measure in measures)
+    beside = hit / peer[0] if peer else None
     return (
         trial.target("miss ÷ hit", "", miss / hit, Bound.AT_LEAST, MISS_OVER_HIT),
         trial.target("miss ÷ exact repeat", "", miss / repeat, Bound.AT_LEAST, MISS_OVER_REPEAT),

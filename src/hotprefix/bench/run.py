@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AsyncExitStack, ExitStack, contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -18,9 +18,9 @@ from hotprefix.bench.client import connect
 from hotprefix.bench.concurrent import measure_concurrent
 from hotprefix.bench.conversation import measure_conversation
 from hotprefix.bench.findings import Finding
-from hotprefix.bench.peer import gguf_of, run_peer
+from hotprefix.bench.peer import gguf_of, running_peer
 from hotprefix.bench.prefix import measure_prefix
-from hotprefix.bench.scenario import PeerFigures, Progress, Tick, Trial
+from hotprefix.bench.scenario import Progress, Tick, Trial
 from hotprefix.bench.server import serving
 from hotprefix.bench.short import measure_short
 from hotprefix.bench.workload import QUICK, Sizes, Workload
@@ -79,23 +79,12 @@ def measure(
     settings: BenchSettings, progress: Progress, clock: Clock, env: Mapping[str, str]
 ) -> Generator[Finding, None, None]:
     """Run the scenarios one after the other; each finding comes as soon as it is there."""
-    peer = _peer(settings, progress, env)
     with ExitStack() as servers:
         urls = settings.urls or _start_servers(settings, servers, progress, clock)
         for scenario in settings.scenarios:
-            yield asyncio.run(_one(settings, scenario, urls, progress, clock, peer))
-
-
-def _peer(settings: BenchSettings, progress: Progress, env: Mapping[str, str]) -> PeerFigures | None:
-    if not settings.peer or not {Scenario.PREFIX, Scenario.CONCURRENT} & set(settings.scenarios):
-        return None
-    gguf = gguf_of(settings.model, settings.folder, env)
-    if gguf is None:
-        return None
-    tick = progress.task("OpenVINO GenAI", 1)
-    figures = run_peer(gguf, settings.folder, settings.seed, *(["--quick"] if settings.quick else []))
-    tick()
-    return figures
+            with_peer = settings.peer and scenario in {Scenario.PREFIX, Scenario.CONCURRENT}
+            gguf = gguf_of(settings.model, settings.folder, env) if with_peer else None
+            yield asyncio.run(_one(settings, scenario, urls, progress, clock, gguf))
 
 
 def _start_servers(
@@ -118,9 +107,13 @@ async def _one(
     urls: Sequence[str],
     progress: Progress,
     clock: Clock,
-    peer: PeerFigures | None,
+    gguf: Path | None,
 ) -> Finding:
-    async with connect(urls[0], clock) as cached, connect(urls[1], clock) as plain:
+    async with AsyncExitStack() as stack:
+        cached, plain = [await stack.enter_async_context(connect(url, clock)) for url in urls]
+        peer = None
+        if gguf is not None:
+            peer = await stack.enter_async_context(running_peer(gguf, settings.folder / "peer.log"))
         # Every scenario has work of its own, whatever ran before it.
         seed = settings.seed * 10 + list(Scenario).index(scenario)
         trial = Trial(

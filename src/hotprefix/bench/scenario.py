@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -22,13 +22,14 @@ class Progress(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class PeerFigures:
-    """What OpenVINO GenAI needed for the same work, in process; seconds."""
+class Peer(Protocol):
+    """Another engine that does the same work, in process; `about` says which and how set up."""
 
     about: str
-    hit: tuple[float, ...]
-    concurrent: tuple[float, ...]
+
+    async def seconds(self, prompts: Sequence[Sequence[int]], out: int) -> float:
+        """Time for `out` greedy tokens after each prompt, all asked at once."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class Trial:
     progress: Progress
     seed: int
     judged: bool
-    peer: PeerFigures | None = None
+    peer: Peer | None = None
 
     def target(self, name: str, unit: str, value: float | None, bound: Bound, limit: float) -> Target:
         """A target that this run may judge."""

@@ -145,6 +145,20 @@ class PrefixCache:
         self.pool.release(holding.private)
         holding.private.clear()
 
+    def whole_path(self, history: TokenHistory) -> list[Node] | None:
+        """The blocks that hold all of `history`; None if some are missing.
+
+        In quantised formats a partial last block may be left out: it could not be reused anyway.
+        """
+        full, rest = divmod(len(history), self.block_size)
+        match = self._match(history)
+        if len(match.nodes) < full:
+            return None
+        path = list(match.nodes)
+        if match.partial is not None and match.partial_tokens == rest:
+            return [*path, match.partial]
+        return path if not rest or self.rules.granularity > 1 else None
+
     def gauges(self) -> CacheGauges:
         return CacheGauges(
             total=self.pool.size,

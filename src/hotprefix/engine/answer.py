@@ -71,7 +71,9 @@ class AnswerWriter:
             text=text,
             token_ids=tuple(sequence.unsent),
             logprobs=tuple(sequence.logprobs),
+            usage=None if sequence.parent.is_heard else usage_of(sequence.parent),
         )
+        sequence.parent.is_heard = True
         sequence.unsent.clear()
         sequence.logprobs.clear()
         sequence.parent.sink(delta)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 
 import structlog
 
 from hotprefix.base.clock import Clock
 from hotprefix.base.errors import ContextLengthExceeded, Draining, InvalidRequest, Overloaded
-from hotprefix.base.ids import RequestId
+from hotprefix.base.ids import BlockKey, RequestId
 from hotprefix.engine.front import ServedModel
 from hotprefix.engine.mailbox import Mailboxes
 from hotprefix.engine.request import Delta, DeltaSink, FinishReason, GenerationRequest
@@ -141,6 +141,28 @@ class Engine:
             if not ended:
                 self.abort(request.request_id)
 
+    @property
+    def block_size(self) -> int:
+        return self._stepper.cache.block_size
+
+    def root_for(self, tenant: str) -> BlockKey:
+        return self._stepper.root_for(tenant)
+
+    async def pin(self, name: str, tenant: str, token_ids: Sequence[int]) -> int:
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[int] = loop.create_future()
+
+        def hold() -> None:
+            held = self._stepper.pin(name, tenant, token_ids)
+            loop.call_soon_threadsafe(_answer, answer, held)
+
+        if not self._post(hold):
+            return 0
+        return await answer
+
+    def unpin(self, name: str) -> None:
+        self._post(lambda: self._stepper.unpin(name))
+
     def abort(self, request_id: RequestId) -> None:
         self._post(lambda: self._stepper.abort(request_id))
 
@@ -180,6 +202,7 @@ class Engine:
     def _next_commands(self) -> bool:
         """Run what was posted; sleep while there is nothing to do. False once stopping."""
         if self._stepper.idle and not self._inbox:
+            self._stepper.close()
             self._stepper.flush_gauges()
         with self._wake:
             while self._stepper.idle and not self._inbox and not self._stopping:
@@ -200,3 +223,9 @@ class Engine:
             self._stepper.end_all(
                 FinishReason.ERROR, "The engine failed while it worked on this request. Please try again."
             )
+
+
+def _answer(future: asyncio.Future[int], value: int) -> None:
+    """The waiting request may have been cancelled in the meantime."""
+    if not future.done():
+        future.set_result(value)

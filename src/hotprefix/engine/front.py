@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from hotprefix.base.ids import RequestId
+from hotprefix.base.ids import BlockKey, RequestId
 from hotprefix.engine.request import Delta, GenerationRequest
 from hotprefix.prompt.chat import ChatTemplate
 from hotprefix.prompt.tokenizer import Tokenizer
@@ -54,6 +54,23 @@ class EngineFront(Protocol):
         Closing the iterator early (the client went away) aborts the request and frees its
         blocks. Raises `RequestError` or `Unavailable` before the first delta.
         """
+        ...
+
+    def root_for(self, tenant: str) -> BlockKey:
+        """The root of a tenant's keys."""
+        ...
+
+    @property
+    def block_size(self) -> int:
+        """Tokens in a KV block."""
+        ...
+
+    async def pin(self, name: str, tenant: str, token_ids: Sequence[int]) -> int:
+        """Hold a computed prefix in the arena; tokens held, 0 if it has gone or pins are full."""
+        ...
+
+    def unpin(self, name: str) -> None:
+        """Let a pinned prefix go; unknown names are ignored."""
         ...
 
     def abort(self, request_id: RequestId) -> None:

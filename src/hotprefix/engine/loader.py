@@ -9,6 +9,7 @@ from hotprefix.base.errors import UnsupportedModel
 from hotprefix.base.ids import BlockId, BlockKey
 from hotprefix.cache.base import KvCache
 from hotprefix.cache.logits import LogitsStore
+from hotprefix.cache.pins import PinBoard
 from hotprefix.cache.prefix import PrefixCache
 from hotprefix.cache.rules import ReuseRules
 from hotprefix.cache.uncached import UncachedCache
@@ -69,6 +70,7 @@ def load_engine(
         max_tokens=min(context, arena_tokens),
         root_for=scopes.root,
         answers=answers,
+        pins=PinBoard(cache, cache.usable_blocks // 2) if isinstance(cache, PrefixCache) else None,
         sampler=Sampler() if sampler is None else sampler,
     )
     limits = EngineLimits(context, arena_tokens, settings.max_waiting)

@@ -104,6 +104,7 @@ class Delta:
 
     `finish_reason` is set exactly once per choice, in its last delta. `last` is set exactly
     once per request: on the delta that ends its last choice; `usage` then covers all choices.
+    A request's first delta has `usage` too: what the cache gave is known from then on.
     """
 
     index: int

@@ -20,6 +20,7 @@ class RequestState:
         "cached_tokens",
         "completion_tokens",
         "first_token_at",
+        "is_heard",
         "open_choices",
         "request",
         "sequences",
@@ -34,6 +35,7 @@ class RequestState:
         self.admitted_at: float | None = None
         self.first_token_at: float | None = None
         self.cached_tokens = 0
+        self.is_heard = False
         self.completion_tokens = 0
         self.open_choices = request.n
         self.sequences: list[Sequence] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass, field
 from random import Random
 
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from hotprefix.base.clock import Clock
 from hotprefix.base.ids import BlockId, BlockKey, RequestId
 from hotprefix.cache.base import KvCache
+from hotprefix.cache.pins import PinBoard
 from hotprefix.engine.answer import AnswerWriter, timings_of, usage_of
 from hotprefix.engine.grammar import GrammarCompiler
 from hotprefix.engine.observer import EngineGauges, EngineObserver
@@ -44,6 +46,7 @@ class Parts:
     max_tokens: int
     root_for: Callable[[str], BlockKey]
     answers: AnswerMemory | None = None
+    pins: PinBoard | None = None
     sampler: Sampler = field(default_factory=Sampler)
 
 
@@ -111,6 +114,27 @@ class Stepper:
         for state in list(self._states.values()):
             for sequence in list(state.sequences):
                 self._end(sequence, reason, message)
+
+    def root_for(self, tenant: str) -> BlockKey:
+        """The root of a tenant's keys."""
+        return self._parts.root_for(tenant)
+
+    def pin(self, name: str, tenant: str, token_ids: SequenceOf[int]) -> int:
+        """Hold a computed prefix; see `PinBoard.pin`. Without a cache nothing can be held."""
+        if self._parts.pins is None:
+            return 0
+        history = TokenHistory(self.root_for(tenant), token_ids, self._parts.cache.block_size)
+        return self._parts.pins.pin(name, history)
+
+    def unpin(self, name: str) -> None:
+        """Let a pinned prefix go."""
+        if self._parts.pins is not None:
+            self._parts.pins.unpin(name)
+
+    def close(self) -> None:
+        """Let every pinned prefix go."""
+        if self._parts.pins is not None:
+            self._parts.pins.clear()
 
     def step(self) -> None:
         """Admit, answer exact repeats, compute a batch and draw from it."""
@@ -196,7 +220,8 @@ class Stepper:
         self._draw(logits, sampled)
 
     def _prompt_done(self, sequence: Sequence, logits: NDArray[np.float32]) -> None:
-        if not sequence.generated and sequence.holding is not None:
+        finite = bool(np.isfinite(logits.max()))  # others would fail every exact repeat
+        if finite and not sequence.generated and sequence.holding is not None:
             self._parts.cache.keep_logits(sequence.holding, logits)
         self._parts.scheduler.prompt_done(sequence)
 

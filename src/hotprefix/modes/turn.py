@@ -32,15 +32,26 @@ class TurnRequest:
 
 @dataclass(slots=True)
 class Turn:
-    """The verdict at the start: the mode, `hit` tokens that will be billed as read, warnings.
+    """The verdict at the start, and what is learned on the way.
 
-    `warnings` are short sentences for the header `x-hotprefix-warning`.
+    `hit` tokens are billed as read (explicit and session modes; implicit hits are known only once
+    the engine has looked). `markers` are those that count; `written` are tokens by TTL name.
+    `warnings` are short sentences for the header `x-hotprefix-warning`. The flags feed the miss
+    report: markers on an unsupported model, a marked prefix that lacks `short_by` tokens, a
+    prefix that could not be kept.
     """
 
     request: TurnRequest
     mode: Mode
     hit: int
+    markers: tuple[Marker, ...] = ()
+    minimum: int = 0
     warnings: list[str] = field(default_factory=list)
+    written: dict[str, int] = field(default_factory=dict)
+    is_written: bool = False
+    markers_ignored: bool = False
+    short_by: int = 0
+    pin_failed: bool = False
 
 
 @dataclass(frozen=True, slots=True)

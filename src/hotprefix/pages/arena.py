@@ -7,7 +7,6 @@ first written. The arena so grows with use, never moves, and can't pass its limi
 from __future__ import annotations
 
 import mmap
-from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +14,6 @@ from numpy.typing import NDArray
 from hotprefix.base.ids import BlockId
 from hotprefix.pages.format import KvFormat
 
-_PAGE = mmap.PAGESIZE
 _ALIGN = 2 * 1024 * 1024
 
 
@@ -63,9 +61,3 @@ class BlockArena:
             size = buffer.shape[1]
             buffer[block] = np.frombuffer(data, dtype=np.uint8, count=size, offset=offset)
             offset += size
-
-    def touch(self, blocks: Sequence[BlockId]) -> None:
-        """Back `blocks` with memory now rather than at their first use."""
-        for buffer in self.buffers:
-            for block in blocks:
-                buffer[block, ::_PAGE] = 0

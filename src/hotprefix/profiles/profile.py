@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date
 from enum import StrEnum
+
+from hotprefix.profiles.pattern import best_pattern
 
 
 class Surplus(StrEnum):
@@ -30,10 +32,18 @@ class ToolMarkers(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ImplicitRules:
-    """Automatic reuse: hits of at least `minimum` tokens are reported, rounded down to `quantum`."""
+    """Automatic reuse: hits of at least `minimum` tokens are reported, rounded down to `quantum`.
+
+    `model_minimums` maps model patterns to minimums of their own; `minimum_for` knows both.
+    """
 
     minimum: int
     quantum: int = 1
+    model_minimums: dict[str, int] = field(default_factory=dict)
+
+    def minimum_for(self, model: str) -> int:
+        """Least tokens of a hit with `model`."""
+        return _minimum_for(self.model_minimums, model, self.minimum)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +52,7 @@ class ExplicitRules:
 
     A marker finds entries at most `lookback` content blocks behind it; `lookback_counts_marker`
     says whether its own block is one of them. `longer_ttl_first` makes a shorter-lived marker
-    before a longer-lived one an error.
+    before a longer-lived one an error. `model_minimums` as for `ImplicitRules`.
     """
 
     minimum: int
@@ -56,6 +66,11 @@ class ExplicitRules:
     tool_markers: ToolMarkers
     longer_ttl_first: bool = False
     automatic_marker: bool = False
+    model_minimums: dict[str, int] = field(default_factory=dict)
+
+    def minimum_for(self, model: str) -> int:
+        """Least tokens of an entry with `model`."""
+        return _minimum_for(self.model_minimums, model, self.minimum)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +87,7 @@ class PriceRow:
     """Money per million tokens of a model (`*` ends a prefix pattern) from a date on.
 
     The ratios multiply `input_per_million`: reads of implicit, explicit and session hits, and
-    writes by TTL name.
+    writes by TTL name. `price.price_of` picks the row and gives exact decimals.
     """
 
     model: str
@@ -102,3 +117,8 @@ class Profile:
     session: SessionRules | None
     prices: tuple[PriceRow, ...]
     explicit_models: tuple[str, ...] = ()
+
+
+def _minimum_for(minimums: dict[str, int], model: str, default: int) -> int:
+    pattern = best_pattern(minimums, model)
+    return default if pattern is None else minimums[pattern]
