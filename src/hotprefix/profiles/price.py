@@ -15,7 +15,7 @@ _MILLION = Decimal(1_000_000)
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """Money per token in `currency`; `write` is by TTL name. Reads of a cache not offered have no discount."""
+    """Money per token in `currency`; `write` is by TTL name. A cache not offered has no discount."""
 
     currency: str
     input: Decimal
