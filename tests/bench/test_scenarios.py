@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
 import pytest
@@ -14,7 +14,7 @@ from hotprefix.bench.concurrent import measure_concurrent
 from hotprefix.bench.conversation import measure_conversation
 from hotprefix.bench.findings import Finding
 from hotprefix.bench.prefix import measure_prefix
-from hotprefix.bench.scenario import PeerFigures, Tick, Trial
+from hotprefix.bench.scenario import Peer, Tick, Trial
 from hotprefix.bench.short import measure_short
 from hotprefix.bench.workload import Sizes, Workload
 from tests.bench.answering import Answering, client_of
@@ -54,10 +54,23 @@ class Counting:
         self.done += 1
 
 
+class SlowPeer:
+    """Notes what it is asked and claims to need ages."""
+
+    about = "a slow peer"
+
+    def __init__(self) -> None:
+        self.asked: list[tuple[list[list[int]], int]] = []
+
+    async def seconds(self, prompts: Sequence[Sequence[int]], out: int) -> float:
+        self.asked.append(([list(prompt) for prompt in prompts], out))
+        return 1e9
+
+
 class Stage:
     """Two servers and what they were asked, in one order."""
 
-    def __init__(self, *, judged: bool = True, peer: PeerFigures | None = None) -> None:
+    def __init__(self, *, judged: bool = True, peer: Peer | None = None) -> None:
         self.log: list[tuple[str, Any]] = []
         self.cached = Answering("cached", self.log)
         self.plain = Answering("plain", self.log)
@@ -99,10 +112,15 @@ def test_prefix_sends_misses_hits_and_repeats() -> None:
 def test_prefix_is_compared_with_the_peer_only_if_there_is_one() -> None:
     without = Stage().run(measure_prefix).targets[2]
     assert without.value is None
-    peer = PeerFigures("peer", hit=(1e9,), concurrent=(1e9,))
-    beside = Stage(peer=peer).run(measure_prefix)
+    peer = SlowPeer()
+    stage = Stage(peer=peer)
+    beside = stage.run(measure_prefix)
     assert beside.targets[2].met is True
-    assert beside.measures[-1].values == (1e9,)
+    assert beside.measures[-1].values == (1e9,) * 4
+    assert beside.facts["OpenVINO GenAI"] == "a slow peer"
+    ours = [prompt for _, prompt in stage.log]
+    known = [[prompt] for at, prompt in enumerate(ours) if prompt not in ours[:at]]
+    assert [prompts for prompts, _ in peer.asked] == known
 
 
 def test_quick_runs_judge_nothing() -> None:
@@ -139,6 +157,17 @@ def test_concurrent_sends_bursts_with_a_shared_beginning() -> None:
     assert {tuple(prompt[:20]) for prompt in warm} == {tuple(primer[:20])} != {tuple(cold[0][:20])}
     assert len(stage.plain.asked) == 5
     assert finding.facts["prompt tokens computed of 115, cold"] == 5 * (23 - 11)
+
+
+def test_concurrent_gives_the_peer_the_same_warm_bursts() -> None:
+    peer = SlowPeer()
+    stage = Stage(peer=peer)
+    finding = stage.run(concurrent)
+    cached = [body["prompt"] for body in stage.cached.asked]
+    warm = [([cached[5]], 1), (cached[6:11], 4), ([cached[16]], 1), (cached[17:22], 4)]
+    assert peer.asked == warm
+    assert finding.targets[1].met is True
+    assert finding.measures[-1].values == (1e9, 1e9)
 
 
 def test_concurrent_refuses_a_server_that_does_less_work() -> None:
