@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-from hotprefix.base.ids import BlockId
+from hotprefix.base.ids import BlockId, BlockKey
 from hotprefix.cache.holding import Holding
 from hotprefix.cache.logits import Logits
 from hotprefix.keys.chain import TokenHistory
@@ -25,7 +25,8 @@ class ReusePlan:
     """What `open` will do for a prompt: share `nodes`, copy `source`, allocate `fresh` blocks.
 
     `reused` tokens need no computing; with `logits` the whole prompt needs none. `epoch` is the
-    tree's when the plan was made: a plan made before a change is refused.
+    tree's when the plan was made: a plan made before a change is refused. `owner` is the root of
+    the tenant that pays for the blocks.
     """
 
     reused: int
@@ -34,6 +35,7 @@ class ReusePlan:
     source: Node | None = None
     logits: Logits | None = None
     epoch: int = 0
+    owner: BlockKey | None = None
 
 
 @dataclass(frozen=True, slots=True)

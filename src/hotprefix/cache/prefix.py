@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from hotprefix.base.errors import LogicError
-from hotprefix.base.ids import BlockId
+from hotprefix.base.ids import BlockId, BlockKey
 from hotprefix.cache.base import BlockCopier, CacheGauges, ReusePlan
 from hotprefix.cache.holding import Holding
 from hotprefix.cache.logits import Logits, LogitsStore
 from hotprefix.cache.rules import ReuseRules
 from hotprefix.keys.chain import TOKEN_BYTES, TokenHistory
+from hotprefix.kv.accounts import Limits, Outcome, QuotaMode, protected_blocks
 from hotprefix.kv.lease import Lease, LeaseBook
 from hotprefix.kv.node import Node
+from hotprefix.kv.policy.quota import QuotaPolicy
 from hotprefix.kv.pool import BlockPool, BlockState
 from hotprefix.kv.tree import BlockTree, Match
 
 
 class PrefixCache:
-    """See `KvCache` for the verbs. Owns tree, pool and leases; the bytes move by `copier`."""
+    """See `KvCache` for the verbs. Owns tree, pool and leases; the bytes move by `copier`.
+
+    With `quotas`, which must be the tree's policy, tenants can have floors and ceilings.
+    """
 
     def __init__(
         self,
@@ -27,12 +33,14 @@ class PrefixCache:
         rules: ReuseRules,
         logits: LogitsStore,
         copier: BlockCopier,
+        quotas: QuotaPolicy | None = None,
     ) -> None:
         self.pool = pool
         self.tree = tree
         self.rules = rules
         self.logits = logits
         self.leases = LeaseBook(tree)
+        self.quotas = quotas
         self._copier = copier
         self._evicted = 0
         self._epoch = 0
@@ -43,7 +51,7 @@ class PrefixCache:
 
     @property
     def usable_blocks(self) -> int:
-        return self.pool.size
+        return self.pool.size - self.tree.accounts.reserve
 
     def chunk_end(self, start: int, wanted: int, total: int) -> int:
         return self.rules.chunk_end(start, wanted, total)
@@ -66,31 +74,44 @@ class PrefixCache:
         if rest:
             source = match.nodes[shared] if shared < len(match.nodes) else match.partial
         blocks = -(-total // size)
-        return ReusePlan(reused, blocks - shared, match.nodes[:shared], source, logits, self._epoch)
+        nodes = match.nodes[:shared]
+        return ReusePlan(reused, blocks - shared, nodes, source, logits, self._epoch, history.root)
 
     def spare(self, plan: ReusePlan) -> int:
-        kept = sum(1 for node in plan.nodes if not node.holders)
-        return self.pool.free + self.tree.evictable - kept - plan.fresh
+        kept = Counter(self.tree.account_of(node) for node in plan.nodes if not node.holders)
+        room = self.tree.evictable_by(plan.owner) - sum(kept.values())
+        for account, count in kept.items():
+            if account.limits.floor and account.owner != plan.owner:
+                # What this request holds counts toward the floor, so fewer of the others are protected.
+                room += account.protected - protected_blocks(
+                    account.cached, account.held + count, account.limits.floor
+                )
+        return self.pool.free + room - plan.fresh
 
     def open(self, history: TokenHistory, plan: ReusePlan) -> Holding | None:
         if plan.epoch != self._epoch:
             raise LogicError("the plan is stale: the tree has changed since it was made")
-        lease = self.leases.issue(plan.nodes)
-        source = plan.source
-        blocks = self._take(plan.fresh) if source is None else self._take_copy(source, plan.fresh)
-        if blocks is None:
-            lease.release()
+        if self.spare(plan) < 0:
             return None
-        self.tree.touch(plan.nodes if source is None or source.parent is None else source.path())
+        lease = self.leases.issue(plan.nodes)
+        source, owner = plan.source, history.root
+        if source is None:
+            blocks = self._take(plan.fresh, owner)
+        else:
+            blocks = self._take_copy(source, plan.fresh, owner)
+        if blocks is None:
+            raise LogicError("the room that was counted is not there")
+        self.tree.touch(plan.nodes if source is None or source.parent is None else (*plan.nodes, source))
         return Holding(history, [node.block for node in plan.nodes] + blocks, lease, plan.reused)
 
     def grow(self, holding: Holding, tokens: int) -> bool:
         missing = -(-tokens // self.block_size) - len(holding.table)
         if missing <= 0:
             return True
-        blocks = self._take(missing)
+        owner = holding.history.root
+        blocks = self._take(missing, owner)
         if blocks is None and self._give_duplicates_back(holding):
-            blocks = self._take(missing)
+            blocks = self._take(missing, owner)
         if blocks is None:
             return False
         holding.table.extend(blocks)
@@ -105,9 +126,12 @@ class PrefixCache:
         keys = history.keys(full)
         for index in range(holding.sealed, full):
             key = keys[index]
-            node = self.tree.child(lease.last, history.root, key)
+            node = self.tree.child(lease.last, history.root_of(index), key)
             if node is None:
-                node = self._seal(holding, lease.last, index, history.block_bytes(index))
+                if self._refuses(history, index):
+                    full = index
+                    break
+                node = self._seal(holding, lease.last, index)
             lease.extend(node)
         holding.sealed = full
 
@@ -123,25 +147,25 @@ class PrefixCache:
         full = length // self.block_size
         lease = self._lease(holding)
         tokens = holding.history.encoded(full * self.block_size, length)
-        if not tokens or holding.sealed != full:
+        if not tokens or holding.sealed != full or self._refuses(holding.history, full):
             return
         key = holding.history.key_at(length)
-        if self.tree.child(lease.last, holding.history.root, key) is not None:
+        if self.tree.child(lease.last, holding.history.root_of(full), key) is not None:
             return
-        copy = self._take(1)
+        copy = self._take(1, holding.history.root)
         if copy is None:
             return
         self._copier.copy(holding.table[full], copy[0])
-        self.pool.seal(copy[0])
-        self.tree.insert(holding.history.root, lease.last, key, tokens, copy[0])
-        self._epoch += 1
+        self._insert(holding.history, length, lease.last, copy[0])
 
     def close(self, holding: Holding) -> None:
         self.commit(holding)
         lease = self._lease(holding)
         self._publish_tail(holding)
+        self._count_rejected(holding)
         lease.release()
         holding.lease = None
+        self._replace_surplus(holding.history)
         self.pool.release(holding.private)
         holding.private.clear()
 
@@ -158,6 +182,12 @@ class PrefixCache:
         if match.partial is not None and match.partial_tokens == rest:
             return [*path, match.partial]
         return path if not rest or self.rules.granularity > 1 else None
+
+    def limit(self, owner: BlockKey, limits: Limits) -> None:
+        """Set the share of the tenant with this root. Raises `ValueError` if the floors don't fit."""
+        if self.quotas is None:
+            raise LogicError("this cache has no quotas")
+        self.quotas.limit(owner, limits, list(self.tree.nodes_of(owner)))
 
     def gauges(self) -> CacheGauges:
         return CacheGauges(
@@ -179,32 +209,48 @@ class PrefixCache:
         full, rest = divmod(total, size)
         if self.rules.granularity > 1:
             return self._match_whole(history, full, rest)
-        match = self.tree.match(history.root, history.keys(full), history.encoded(full * size, total))
-        depth = len(match.nodes)
-        if depth == full:
-            return match
-        last = match.nodes[-1] if match.nodes else self.tree.root_of(history.root)
-        partial, shared = self.tree.partial(last, history.block_bytes(depth))
-        return Match(match.nodes, partial, shared)
+        nodes = self._walk(history, full)
+        depth = len(nodes)
+        if depth == full and not rest:
+            return Match(nodes)
+        above = self.tree.above(nodes[-1] if nodes else None, history.root_of(depth))
+        partial, shared = self.tree.partial(above, history.block_bytes(depth))
+        return Match(nodes, partial, shared)
+
+    def _walk(self, history: TokenHistory, full: int) -> tuple[Node, ...]:
+        """The full blocks that are known, from the start: the public ones first, if there are any."""
+        keys, public = history.keys(full), min(full, history.shared_blocks)
+        nodes = self.tree.match(history.root_of(0), keys[:public]).nodes if public else ()
+        if len(nodes) < public or public == full:
+            return nodes
+        return nodes + self.tree.match(history.root_of(public), keys[public:] if public else keys).nodes
 
     def _match_whole(self, history: TokenHistory, full: int, rest: int) -> Match:
         """Whole blocks, and a partial one only if it holds just these tokens: more would spoil it."""
-        nodes = self.tree.match(history.root, history.keys(full)).nodes
+        nodes = self._walk(history, full)
         if not rest or len(nodes) < full:
             return Match(nodes)
         last = nodes[-1] if nodes else None
-        tail = self.tree.child(last, history.root, history.key_at(len(history)))
+        tail = self.tree.child(last, history.root_of(full), history.key_at(len(history)))
         return Match(nodes, tail, rest if tail is not None else 0)
 
     def _publishable(self, holding: Holding) -> int:
         return holding.computed if self.rules.keep_decoded else holding.prefilled
 
-    def _seal(self, holding: Holding, parent: Node | None, index: int, tokens: bytes) -> Node:
-        history, block = holding.history, holding.table[index]
-        node = self.tree.insert(history.root, parent, history.keys(index + 1)[index], tokens, block)
+    def _insert(self, history: TokenHistory, length: int, parent: Node | None, block: BlockId) -> Node:
+        """Seal `block`, which ends the first `length` tokens, and put it behind `parent`."""
+        index = (length - 1) // self.block_size
+        root, owner = history.root_of(index), history.owner_of(index)
+        tokens = history.encoded(index * self.block_size, length)
+        node = self.tree.insert(root, parent, history.key_at(length), tokens, block, owner)
         self.pool.seal(block)
-        holding.private.discard(block)
         self._epoch += 1
+        return node
+
+    def _seal(self, holding: Holding, parent: Node | None, index: int) -> Node:
+        history, block = holding.history, holding.table[index]
+        node = self._insert(history, (index + 1) * self.block_size, parent, block)
+        holding.private.discard(block)
         if self.rules.granularity == 1:
             # In other formats the tail holds bytes that the whole block does not.
             self._drop(self.tree.subsumed(node))
@@ -214,19 +260,19 @@ class PrefixCache:
         length = self._publishable(holding)
         full = length // self.block_size
         tokens = holding.history.encoded(full * self.block_size, length)
+        history = holding.history
         if not tokens or self.rules.granularity > 1 or holding.sealed != full:
             return
         parent = self._lease(holding).last
-        root = holding.history.root
-        above = parent if parent is not None else self.tree.root_of(root)
-        known, shared = self.tree.partial(above, tokens)
+        known, shared = self.tree.partial(self.tree.above(parent, history.root_of(full)), tokens)
         if known is not None and shared * TOKEN_BYTES == len(tokens):
             return
+        if self._refuses(history, full):
+            self.tree.accounts.outcomes[Outcome.REJECTED] += 1
+            return
         block = holding.table[full]
-        node = self.tree.insert(root, parent, holding.history.key_at(length), tokens, block)
-        self.pool.seal(block)
+        node = self._insert(history, length, parent, block)
         holding.private.discard(block)
-        self._epoch += 1
         self._drop(self.tree.subsumed(node))
 
     def _drop(self, nodes: Sequence[Node]) -> None:
@@ -246,11 +292,11 @@ class PrefixCache:
                 found = True
         return found
 
-    def _take(self, count: int) -> list[BlockId] | None:
-        """`count` private blocks, evicting just as many cached ones as are missing."""
+    def _take(self, count: int, owner: BlockKey) -> list[BlockId] | None:
+        """`count` private blocks for a tenant, evicting just as many cached ones as are missing."""
         missing = count - self.pool.free
         if missing > 0:
-            victims = self.tree.evict(missing)
+            victims = self.tree.evict(missing, owner)
             if victims is None:
                 return None
             for block in victims:
@@ -259,14 +305,14 @@ class PrefixCache:
             self._epoch += 1
         return self.pool.allocate(count)
 
-    def _take_copy(self, source: Node, count: int) -> list[BlockId] | None:
+    def _take_copy(self, source: Node, count: int, owner: BlockKey) -> list[BlockId] | None:
         """`count` private blocks, the first with the bytes of `source`, whose parent is held."""
         # The source is no part of the table; it only must outlive the copy.
         guard = self.leases.issue(source.path())
-        blocks = self._take(count)
+        blocks = self._take(count, owner)
         if blocks is not None:
             self._copier.copy(source.block, blocks[0])
-        rest = self._take(count - 1) if blocks is None and source.holders == 1 else None
+        rest = self._take(count - 1, owner) if blocks is None and source.holders == 1 else None
         guard.release()
         if rest is None:
             return blocks
@@ -276,6 +322,29 @@ class PrefixCache:
         self._evicted += 1
         self._epoch += 1
         return [block, *rest]
+
+    def _refuses(self, history: TokenHistory, index: int) -> bool:
+        """Whether block `index` may not be kept: its tenant is at a ceiling that rejects."""
+        account = self.tree.accounts.find(history.owner_of(index))
+        return account is not None and account.is_full and account.limits.mode is QuotaMode.REJECT
+
+    def _count_rejected(self, holding: Holding) -> None:
+        missing = self._publishable(holding) // self.block_size - holding.sealed
+        if missing > 0:
+            self.tree.accounts.outcomes[Outcome.REJECTED] += missing
+
+    def _replace_surplus(self, history: TokenHistory) -> None:
+        """Drop the worst blocks of whoever has more than a ceiling that replaces."""
+        if self.quotas is None:
+            return
+        for owner in {history.owner_of(0), history.root}:
+            account = self.tree.accounts.find(owner)
+            if account is None or account.limits.mode is not QuotaMode.REPLACE:
+                continue
+            while account.surplus and (node := self.quotas.peek_of(account)) is not None:
+                self._drop((node,))
+                self._evicted += 1
+                self.tree.accounts.outcomes[Outcome.REPLACED] += 1
 
     @staticmethod
     def _lease(holding: Holding) -> Lease:

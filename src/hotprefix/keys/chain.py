@@ -41,6 +41,10 @@ class TokenHistory:
         """Add one token at the end."""
         self._tokens.append(token_id)
 
+    def extend(self, token_ids: Iterable[int]) -> None:
+        """Add tokens at the end."""
+        self._tokens.extend(token_ids)
+
     def tokens(self, start: int, stop: int) -> array[int]:
         """Token ids in [start, stop)."""
         return self._tokens[start:stop]
@@ -59,7 +63,7 @@ class TokenHistory:
         known = len(self._keys)
         if blocks > known:
             data = self._tokens[known * self.block_size : blocks * self.block_size].tobytes()
-            key = self._keys[-1] if self._keys else self.root
+            key = self.parent_key(known)
             step = self._block_bytes
             for offset in range(0, len(data), step):
                 key = child_key(key, data[offset : offset + step])
@@ -69,6 +73,19 @@ class TokenHistory:
     def parent_key(self, block: int) -> BlockKey:
         """Key of the block before `block`, or the root's."""
         return self.keys(block)[block - 1] if block else self.root
+
+    def root_of(self, block: int) -> BlockKey:
+        """The root whose tree holds block `block`."""
+        return self.root
+
+    def owner_of(self, block: int) -> BlockKey:
+        """The root of the tenant that block `block` is counted for."""
+        return self.root
+
+    @property
+    def shared_blocks(self) -> int:
+        """Leading blocks that lie in a public zone."""
+        return 0
 
     def key_at(self, length: int) -> BlockKey:
         """Key of the first `length` tokens, whether or not they end at a block's border."""

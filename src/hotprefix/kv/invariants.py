@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from hotprefix.base.errors import LogicError
 from hotprefix.base.ids import BlockId, BlockKey
 from hotprefix.keys.chain import TOKEN_BYTES, child_key
+from hotprefix.kv.accounts import UNLIMITED
 from hotprefix.kv.lease import LeaseBook
 from hotprefix.kv.node import Node
 from hotprefix.kv.pool import BlockPool, BlockState
@@ -26,6 +27,7 @@ def check(tree: BlockTree, pool: BlockPool, book: LeaseBook, private: Iterable[B
     _check_ownership(pool, nodes, list(private))
     _check_holders(tree, book, nodes)
     _check_shape(tree, nodes)
+    _check_accounts(tree, nodes)
 
 
 def _walk(tree: BlockTree) -> list[Node]:
@@ -87,6 +89,32 @@ def _check_shape(tree: BlockTree, nodes: list[Node]) -> None:
             len(node.tokens) in range(TOKEN_BYTES, full + 1, TOKEN_BYTES), "I4", f"{node!r} is malformed"
         )
         _require(not node.children or len(node.tokens) == full, "I4", f"the tail {node!r} has children")
+
+
+def _check_accounts(tree: BlockTree, nodes: list[Node]) -> None:
+    accounts = tree.accounts
+    for node in nodes:
+        parent = node.parent
+        _require(parent is not None and node.top is parent.top, "I5", f"{node!r} does not know its root")
+    for root in tree.roots:
+        account = root.account
+        known = account is not None and accounts.find(account.owner) is account
+        _require(known, "I1", f"the scope {root.key.hex()[:8]} is in no account")
+    cached = Counter(tree.account_of(node) for node in nodes)
+    held = Counter(tree.account_of(node) for node in nodes if node.holders)
+    protected = floors = 0
+    for account in accounts.all:
+        counted = (cached[account], held[account])
+        _require((account.cached, account.held) == counted, "I1", "an account counts its blocks wrong")
+        _require(bool(account.cached) or account.limits != UNLIMITED, "I12", "an empty account is kept")
+        floors += account.limits.floor
+        # Of the unheld blocks, those that others may take leave the floor whole.
+        free = counted[0] - counted[1]
+        protected += free - min(free, max(0, counted[0] - account.limits.floor))
+    _require(floors == accounts.floors, "I6", "the floors are summed up wrong")
+    _require(floors <= accounts.reserve, "I6", "the floors exceed the reserve")
+    by_strangers = tree.evictable - protected
+    _require(tree.evictable_by(None) == by_strangers, "I6", f"{by_strangers} blocks can go to a stranger")
 
 
 def _require(condition: bool, number: str, message: str) -> None:

@@ -28,11 +28,13 @@ class Lease:
         return self.nodes[-1] if self.nodes else None
 
     def extend(self, node: Node) -> None:
-        """Hold one more node, a child of the last one."""
+        """Hold one more node: a child of the last one, or the first in another tree."""
         if not self.open:
             raise LogicError("the lease is released")
         above = node.parent
-        follows = above is not None and (above is self.nodes[-1] if self.nodes else above.is_root)
+        last = self.last
+        begins = last is None or node.top is not last.top
+        follows = above is not None and (above.is_root if begins else above is last)
         if not follows:
             raise LogicError("a lease grows by children of its last node")
         self._book.tree.hold((node,))

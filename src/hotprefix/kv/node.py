@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hotprefix.base.ids import BlockId, BlockKey
+from hotprefix.kv.accounts import Account
 
 
 class Node:
@@ -11,10 +12,22 @@ class Node:
     A node whose `tokens` are fewer than a block's is a *tail*: it has no children and is
     found by its tokens, to be copied. The root of a scope has no block (`block` is -1).
     `holders` counts the leases on the node; whoever holds a node holds its ancestors too,
-    so `holders == 0` is true of a whole subtree at once.
+    so `holders == 0` is true of a whole subtree at once. `top` is the root above it; a root
+    knows the `account` of the tenant that its blocks are counted for.
     """
 
-    __slots__ = ("block", "children", "hits", "holders", "key", "parent", "tokens", "touched")
+    __slots__ = (
+        "account",
+        "block",
+        "children",
+        "hits",
+        "holders",
+        "key",
+        "parent",
+        "tokens",
+        "top",
+        "touched",
+    )
 
     def __init__(self, key: BlockKey, parent: Node | None, tokens: bytes, block: BlockId) -> None:
         self.key = key
@@ -25,6 +38,8 @@ class Node:
         self.holders = 0
         self.touched = 0
         self.hits = 0
+        self.top: Node = self if parent is None else parent.top
+        self.account: Account | None = None
 
     @property
     def is_root(self) -> bool:

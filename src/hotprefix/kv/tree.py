@@ -11,13 +11,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
 from hotprefix.base.errors import LogicError
 from hotprefix.base.ids import BlockId, BlockKey
 from hotprefix.keys.chain import TOKEN_BYTES, common_tokens
+from hotprefix.kv.accounts import Account, Accounts
 from hotprefix.kv.node import Node
 from hotprefix.kv.policy.base import EvictionPolicy
 
@@ -41,9 +42,10 @@ class Match:
 class BlockTree:
     """Sealed blocks, who holds them, and the order in which they may go."""
 
-    def __init__(self, block_size: int, policy: EvictionPolicy) -> None:
+    def __init__(self, block_size: int, policy: EvictionPolicy, accounts: Accounts | None = None) -> None:
         self.block_size = block_size
         self.policy = policy
+        self.accounts = accounts if accounts is not None else Accounts()
         self._roots: dict[BlockKey, Node] = {}
         self._size = 0
         self._held = 0
@@ -55,8 +57,12 @@ class BlockTree:
 
     @property
     def evictable(self) -> int:
-        """Blocks that could be evicted, one after the other, right now."""
+        """Blocks that nobody holds: they could be evicted, one after the other, if no floor forbids it."""
         return self._size - self._held
+
+    def evictable_by(self, asker: BlockKey | None) -> int:
+        """Blocks that a request of the tenant with this root could evict right now."""
+        return self.evictable - self.accounts.protected_from(asker)
 
     @property
     def roots(self) -> Iterable[Node]:
@@ -103,20 +109,35 @@ class BlockTree:
         """The root node of a scope, if it has any block."""
         return self._roots.get(root)
 
+    def above(self, parent: Node | None, root: BlockKey) -> Node | None:
+        """The node that a block behind `parent` hangs from in the tree of `root`.
+
+        That is the root itself at the start, and where a history leaves one tree for another.
+        """
+        return parent if parent is not None and parent.top.key == root else self._roots.get(root)
+
     def child(self, parent: Node | None, root: BlockKey, key: BlockKey) -> Node | None:
-        """The child of `parent` (None: of the scope's root) with `key`."""
-        node = self._roots.get(root) if parent is None else parent
+        """The block with `key` behind `parent` (None: at the start) in the tree of `root`."""
+        node = self.above(parent, root)
         return None if node is None else node.children.get(key)
 
     def insert(
-        self, root: BlockKey, parent: Node | None, key: BlockKey, tokens: bytes, block: BlockId
+        self,
+        root: BlockKey,
+        parent: Node | None,
+        key: BlockKey,
+        tokens: bytes,
+        block: BlockId,
+        owner: BlockKey | None = None,
     ) -> Node:
-        """Add a sealed block below `parent` (None: at the start). The key must be new there.
+        """Add a sealed block behind `parent` (None: at the start). The key must be new there.
+
+        It is counted for the tenant whose root is `owner` (None: `root` itself).
 
         Tails of the parent that are a prefix of the new block and held by nobody say nothing
         new any more; the caller finds them with `subsumed` and removes them.
         """
-        above = self._roots.setdefault(root, Node(root, None, b"", BlockId(-1))) if parent is None else parent
+        above = self.above(parent, root) or self._new_root(root, owner)
         if key in above.children:
             raise LogicError(f"key {key.hex()[:8]} is already in the tree")
         if above.parent is not None and len(above.tokens) != self.block_size * TOKEN_BYTES:
@@ -128,6 +149,7 @@ class BlockTree:
         node.touched = self._tick
         above.children[key] = node
         self._size += 1
+        self.accounts.note(self.account_of(node), 1, 0)
         self.policy.inserted(node)
         self.policy.add(node)
         return node
@@ -154,6 +176,7 @@ class BlockTree:
                 if node.is_candidate:
                     self.policy.discard(node)
                 self._held += 1
+                self.accounts.note(self.account_of(node), 0, 1)
             node.holders += 1
 
     def touch(self, nodes: Sequence[Node]) -> None:
@@ -172,14 +195,40 @@ class BlockTree:
             node.holders -= 1
             if not node.holders:
                 self._held -= 1
+                self.accounts.note(self.account_of(node), 0, -1)
                 if node.is_candidate:
                     self.policy.add(node)
 
-    def evict(self, count: int) -> list[BlockId] | None:
-        """Remove exactly `count` leaves, worst first, or return None with nothing changed."""
-        if count > self.evictable:
+    def evict(self, count: int, asker: BlockKey | None = None) -> list[BlockId] | None:
+        """Remove exactly `count` leaves, worst first, or return None with nothing changed.
+
+        The room is for the tenant with root `asker`: floors of others are left alone.
+        """
+        if count > self.evictable_by(asker):
             return None
-        return [self._remove(self.policy.pop()) for _ in range(count)]
+        return [self._remove(self.policy.pop(asker)) for _ in range(count)]
+
+    def nodes_of(self, owner: BlockKey) -> Iterator[Node]:
+        """Every block that is counted for a tenant."""
+        account = self.accounts.find(owner)
+        stack = [root for root in self._roots.values() if root.account is account is not None]
+        while stack:
+            for child in stack.pop().children.values():
+                yield child
+                stack.append(child)
+
+    def account_of(self, node: Node) -> Account:
+        """The account that a node is counted in."""
+        account = node.top.account
+        if account is None:
+            raise LogicError(f"{node!r} belongs to nobody")
+        return account
+
+    def _new_root(self, key: BlockKey, owner: BlockKey | None) -> Node:
+        root = Node(key, None, b"", BlockId(-1))
+        root.account = self.accounts.open(key if owner is None else owner)
+        self._roots[key] = root
+        return root
 
     def remove(self, node: Node) -> BlockId:
         """Take one candidate out, whatever its rank; returns its block."""
@@ -196,9 +245,12 @@ class BlockTree:
         node.parent = None
         self._size -= 1
         self.policy.removed(node)
+        account = self.account_of(node)
+        self.accounts.note(account, -1, 0)
         if not parent.children:
             if parent.is_root:
                 del self._roots[parent.key]
+                self.accounts.forget(account)
             elif parent.is_candidate:
                 self.policy.add(parent)
         return node.block

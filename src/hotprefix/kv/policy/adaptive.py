@@ -76,7 +76,10 @@ class AdaptivePolicy:
         for heap in self._experts:
             heap.discard(node)
 
-    def pop(self) -> Node:
+    def peek(self) -> Node | None:
+        return self._experts[0].peek()
+
+    def pop(self, asker: BlockKey | None = None) -> Node:
         choices = [heap.peek() for heap in self._experts]
         expert = 0 if self._random.random() < self._weights[0] else 1
         victim = choices[expert]

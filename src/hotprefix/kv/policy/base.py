@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from hotprefix.base.errors import LogicError
+from hotprefix.base.ids import BlockKey
 from hotprefix.kv.node import Node
 
 
@@ -29,8 +30,15 @@ class EvictionPolicy(Protocol):
 
     def discard(self, node: Node) -> None: ...
 
-    def pop(self) -> Node:
-        """Remove and return the worst candidate. Raises `LogicError` if there is none."""
+    def peek(self) -> Node | None:
+        """A candidate that would go soon, for comparing the age of several policies' worst."""
+        ...
+
+    def pop(self, asker: BlockKey | None = None) -> Node:
+        """Remove and return the worst candidate. Raises `LogicError` if there is none.
+
+        `asker` is the root of the tenant that needs the room; only quotas care.
+        """
         ...
 
     def __len__(self) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hotprefix.base.ids import BlockKey
 from hotprefix.kv.node import Node
 from hotprefix.kv.policy.base import CandidateHeap
 
@@ -38,5 +39,8 @@ class LruPolicy:
     def discard(self, node: Node) -> None:
         self._candidates.discard(node)
 
-    def pop(self) -> Node:
+    def peek(self) -> Node | None:
+        return self._candidates.peek()
+
+    def pop(self, asker: BlockKey | None = None) -> Node:
         return self._candidates.pop()

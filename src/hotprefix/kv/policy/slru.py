@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hotprefix.base.errors import LogicError
+from hotprefix.base.ids import BlockKey
 from hotprefix.kv.node import Node
 from hotprefix.kv.policy.base import CandidateHeap
 from hotprefix.kv.policy.lru import by_recency
@@ -52,7 +53,11 @@ class SlruPolicy:
         self._probation.discard(node)
         self._protected.discard(node)
 
-    def pop(self) -> Node:
+    def peek(self) -> Node | None:
+        node = self._probation.peek()
+        return node if node is not None else self._protected.peek()
+
+    def pop(self, asker: BlockKey | None = None) -> Node:
         for segment in (self._probation, self._protected):
             if len(segment):
                 return segment.pop()
