@@ -15,7 +15,7 @@ def anyio_backend() -> str:
 
 @pytest.fixture
 async def server(anyio_backend: str) -> AsyncIterator[Server]:
-    async with in_process(ScriptedEngine()) as server:
+    async with in_process(ScriptedEngine(), profile="hotprefix") as server:
         yield server
         assert server.engine.in_flight == 0
         assert server.inflight.count == 0

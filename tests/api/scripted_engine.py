@@ -7,9 +7,10 @@ import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any
 
-from hotprefix.base.ids import RequestId
+from hotprefix.base.ids import BlockKey, RequestId
 from hotprefix.engine.front import ServedModel
 from hotprefix.engine.request import Delta, FinishReason, GenerationRequest, Timings, TokenLogprob, Usage
+from hotprefix.keys.scope import CacheScope
 
 EOS = 256
 VOCAB = 257
@@ -88,6 +89,8 @@ class ScriptedEngine:
     """
 
     def __init__(self, reply: Callable[[str], str] = echo, context_length: int = 4096) -> None:
+        self.pins: dict[str, int] = {}
+        self.pins_fail = False
         self.reply = reply
         self.model = ServedModel(
             name="scripted",
@@ -120,6 +123,22 @@ class ScriptedEngine:
             raise self.refusals.pop(0)
         if self.refusal is not None:
             raise self.refusal
+
+    @property
+    def block_size(self) -> int:
+        return 32
+
+    def root_for(self, tenant: str) -> BlockKey:
+        return CacheScope("scripted", "none", tenant=tenant).root()
+
+    async def pin(self, name: str, tenant: str, token_ids: Sequence[int]) -> int:
+        if self.pins_fail:
+            return 0
+        self.pins[name] = len(token_ids)
+        return len(token_ids)
+
+    def unpin(self, name: str) -> None:
+        self.pins.pop(name, None)
 
     def abort(self, request_id: RequestId) -> None:
         self._aborted.add(request_id)

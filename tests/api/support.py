@@ -22,7 +22,10 @@ from hotprefix.api.inflight import InFlight
 from hotprefix.api.service import Service
 from hotprefix.api.settings import ApiSettings
 from hotprefix.app.serving import Serving
-from hotprefix.base.clock import SystemClock
+from hotprefix.base.clock import Clock, SystemClock
+from hotprefix.modes.caching import Caching
+from hotprefix.modes.entries import EntryBook
+from hotprefix.profiles.loader import DEFAULT_PROFILE, load_profiles
 from hotprefix.prompt.builder import PromptBuilder
 from tests.api.scripted_engine import ScriptedEngine
 
@@ -90,7 +93,13 @@ def read_events(text: str) -> list[dict[str, Any]]:
 
 
 @asynccontextmanager
-async def in_process(engine: ScriptedEngine, settings: ApiSettings | None = None) -> AsyncIterator[Server]:
+async def in_process(
+    engine: ScriptedEngine,
+    settings: ApiSettings | None = None,
+    *,
+    profile: str = DEFAULT_PROFILE,
+    clock: Clock | None = None,
+) -> AsyncIterator[Server]:
     inflight = InFlight(engine)
     log = CapturingLogger()
     with ThreadPoolExecutor(1) as workers:
@@ -105,6 +114,8 @@ async def in_process(engine: ScriptedEngine, settings: ApiSettings | None = None
             registry=CollectorRegistry(),
             log=wrap_logger(log, processors=[]),
             clock=SystemClock(),
+            profile=load_profiles().get(profile),
+            caching=Caching(EntryBook(100), engine, clock or SystemClock(), engine.block_size),
         )
         app = build_application(service)
         transport = httpx.ASGITransport(app=app)

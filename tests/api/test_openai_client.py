@@ -47,7 +47,10 @@ class Remote:
             runner.run(self._serve())
 
     async def _serve(self) -> None:
-        async with in_process(self.engine) as self.server, on_socket(self.server) as sock:
+        async with (
+            in_process(self.engine, profile="hotprefix") as self.server,
+            on_socket(self.server) as sock,
+        ):
             self.url = sock.url
             self._up.set()
             await self._stop.wait()

@@ -65,13 +65,15 @@ async def test_a_stream_arrives_token_by_token(server: Server) -> None:
         writer.close()
 
 
-async def test_the_role_comes_with_the_first_token_but_headers_before() -> None:
+async def test_headers_and_role_come_with_the_first_token() -> None:
+    """So that the headers can say what the cache gave, and an early failure has its own status."""
     async with in_process(ScriptedEngine()) as server, on_socket(server) as sock:
         server.engine.hold_after = 0
         reader, writer = await sock.post(stream=True)
+        await server.engine.held.wait()
+        server.engine.release()
         head = await reader.readuntil(b"\r\n\r\n")
         assert b"text/event-stream" in head
-        server.engine.release()
         first = await reader.readuntil(b"\n\n")
         assert b'"role":"assistant"' in first
         await reader.readuntil(b"0\r\n\r\n")

@@ -14,6 +14,7 @@ from hotprefix.app.listen import bind
 from hotprefix.app.logs import configure_logs
 from hotprefix.app.serve import serve_engine
 from hotprefix.app.settings import LogFormat, LogLevel, ServeSettings
+from hotprefix.profiles.loader import load_profiles
 from hotprefix.prompt.builder import PromptBuilder
 from tests.api.scripted_engine import ScriptedEngine
 
@@ -25,7 +26,8 @@ def main() -> None:
     log = configure_logs(LogLevel.INFO, LogFormat.JSON, sys.stderr)
     prompts = PromptBuilder(engine.model.tokenizer, engine.model.template, limit=4095)
     sock = bind(settings.host, settings.port)
-    serve_engine(engine, prompts, CollectorRegistry(), settings, sock, log, Console())
+    profile = load_profiles().default
+    serve_engine(engine, prompts, CollectorRegistry(), settings, profile, sock, log=log, out=Console())
 
 
 if __name__ == "__main__":

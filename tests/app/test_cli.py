@@ -96,7 +96,7 @@ def test_help_teaches() -> None:
 
 
 def test_models_from_nothing_to_nothing(tmp_path: Path) -> None:
-    app, state = build_app(), ["--state-dir", str(tmp_path / "state")]
+    app, state = build_app(), ["--home", str(tmp_path / "state")]
     assert json.loads(RUNNER.invoke(app, ["models", "list", "--json", *state]).output) == []
     assert "not here yet" in RUNNER.invoke(app, ["models", "list", *state], env={"COLUMNS": "160"}).output
     source = write_tiny_gguf(tmp_path / "tiny.gguf")
@@ -118,7 +118,7 @@ def hotprefix(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_errors_are_one_line_without_a_traceback(tmp_path: Path) -> None:
-    result = hotprefix("models", "rm", "nothing", "--state-dir", str(tmp_path))
+    result = hotprefix("models", "rm", "nothing", "--home", str(tmp_path))
     assert result.returncode == 1
     assert result.stderr.startswith("Error: No model 'nothing'")
     assert len(result.stderr.splitlines()) == 1

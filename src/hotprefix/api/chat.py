@@ -12,13 +12,17 @@ from starlette.types import Receive, Scope, Send
 from hotprefix.api.body import read_json
 from hotprefix.api.chat_answer import ChatAnswer, PlainReader, Reader, no_logprobs, shown_logprobs
 from hotprefix.api.chat_request import ChatRequest, NamedTool, parse_chat
+from hotprefix.api.conversation import Conversation
 from hotprefix.api.frame import Frame
 from hotprefix.api.generation import Generation, Job, tenant_of
+from hotprefix.api.markers import MarkerReader
+from hotprefix.api.openai_shower import OpenAiShower, UsageShower
 from hotprefix.api.prompting import Prompting, require_model
 from hotprefix.api.service import Service
 from hotprefix.api.tool_reader import ToolReader
 from hotprefix.base.errors import InvalidRequest
 from hotprefix.engine.request import Grammar, GrammarKind
+from hotprefix.prompt.spans import ContentBlock
 from hotprefix.prompt.tools import tool_call_lark
 
 _MOST_CALLS = 8
@@ -36,14 +40,14 @@ class ChatEndpoint:
         with self._service.inflight.answering():
             request = parse_chat(await read_json(scope, receive, self._service.settings))
             job = await self._job(request, tenant_of(scope))
-            answer = self._answer(request)
             generation = Generation(self._service, scope, receive, send)
+            answer, frame = self._answer(request), self._frame(request)
             if not request.stream:
-                await generation.whole(job, answer)
+                await generation.whole(job, OpenAiShower(answer, frame))
             elif request.include_usage:
-                await generation.stream_with_usage(job, answer)
+                await generation.stream(job, UsageShower(answer, frame))
             else:
-                await generation.stream(job, answer)
+                await generation.stream(job, OpenAiShower(answer, frame))
 
     async def _job(self, request: ChatRequest, tenant: str) -> Job:
         model = self._service.engine.model
@@ -56,18 +60,20 @@ class ChatEndpoint:
             top_logprobs=request.wanted_logprobs,
             grammar=grammar_of(request, tools),
         )
-        messages = [message.plain() for message in request.messages]
-        ids = await self._prompting.chat(messages, tools, request.variables, tenant)
-        self._prompting.require_fit(ids, sampling.max_tokens, "messages")
-        frame = Frame(
+        conversation = conversation_of(request, MarkerReader(self._service.profile))
+        turn = await self._prompting.turn(conversation, tools, request.variables, tenant)
+        self._prompting.require_fit(turn.prompt.token_ids, sampling.max_tokens, "messages")
+        return Job(request.model, [turn], sampling, request.n or 1, request.ignored())
+
+    def _frame(self, request: ChatRequest) -> Frame:
+        return Frame(
             answer_id=f"chatcmpl-{uuid.uuid4().hex}",
             whole_object="chat.completion",
             chunk_object="chat.completion.chunk",
             created=int(self._service.clock.wall()),
             model=request.model,
-            fingerprint=f"fp_{model.fingerprint[:12]}",
+            fingerprint=f"fp_{self._service.engine.model.fingerprint[:12]}",
         )
-        return Job([ids], sampling, request.n or 1, request.ignored(), frame)
 
     def _answer(self, request: ChatRequest) -> ChatAnswer:
         tokenizer = self._service.engine.model.tokenizer
@@ -75,6 +81,29 @@ class ChatEndpoint:
         if offered_tools(request):
             reader = ToolReader.one_call if request.parallel_tool_calls is False else ToolReader
         return ChatAnswer(reader, shown_logprobs(tokenizer) if request.logprobs else no_logprobs)
+
+
+def conversation_of(request: ChatRequest, reader: MarkerReader) -> Conversation:
+    """The messages with their content blocks and markers."""
+    conversation = Conversation(warnings=reader.warnings)
+    for number, message in enumerate(request.messages):
+        place = f"messages[{number}]"
+        plain = message.plain()
+        reader.misplaced(
+            message.cache_control, f"{place}.cache_control", "put it into an element of a content array"
+        )
+        blocks = [
+            (
+                ContentBlock(f"{place}.{path}", plain["role"], text),
+                reader.ttl(mark, f"{place}.{path}.cache_control"),
+            )
+            for path, text, mark in message.parts
+        ]
+        conversation.add(plain, blocks)
+    for number, tool in enumerate(request.tools or ()):
+        mark = (tool.model_extra or {}).get("cache_control")
+        reader.misplaced(mark, f"tools[{number}].cache_control", "tools are part of the system message")
+    return conversation
 
 
 def offered_tools(request: ChatRequest) -> list[dict[str, Any]]:

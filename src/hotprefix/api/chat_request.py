@@ -18,10 +18,11 @@ _RESERVED_VARIABLES = frozenset(
 
 
 class TextPart(Wire):
-    """A piece of a message; unknown keys such as `cache_control` are left alone."""
+    """A piece of a message; unknown keys are left alone."""
 
     type: Any
     text: str
+    cache_control: Any = None
 
     @model_validator(mode="before")
     @classmethod
@@ -36,17 +37,16 @@ class TextPart(Wire):
         return value
 
 
-def _joined(value: Any, parts: Callable[[Any], Any]) -> str:
-    """Content is a string or an array of text parts, which are put together as they stand."""
+def _text_or_parts(value: Any, parts: Callable[[Any], Any]) -> str | tuple[TextPart, ...]:
     if isinstance(value, str):
         return value
     if not isinstance(value, list):
         raise PydanticCustomError("content_type", "input should be a string or an array of text parts")
-    return "".join(part.text for part in parts(value))
+    return tuple(parts(value))
 
 
-Content = Annotated[list[TextPart], Field(fail_fast=True), WrapValidator(_joined)]
-"""A `str` once validated."""
+Content = Annotated[list[TextPart], Field(fail_fast=True), WrapValidator(_text_or_parts)]
+"""A string or a tuple of `TextPart` once validated."""
 
 
 class CalledFunction(Wire):
@@ -72,6 +72,7 @@ class ChatMessage(Wire):
     tool_call_id: str | None = None
     audio: Annotated[Any, BeforeValidator(unsupported("this server has no audio"))] = None
     function_call: Annotated[Any, BeforeValidator(unsupported("use 'tool_calls'"))] = None
+    cache_control: Any = None
 
     @model_validator(mode="after")
     def _complete(self) -> Self:
@@ -83,11 +84,21 @@ class ChatMessage(Wire):
             )
         return self
 
+    @property
+    def parts(self) -> list[tuple[str, str, Any]]:
+        """Path below the message, text and `cache_control` of each content block."""
+        content: Any = self.content
+        if content is None:
+            return []
+        if isinstance(content, str):
+            return [("content", content, None)]
+        return [(f"content[{at}]", part.text, part.cache_control) for at, part in enumerate(content)]
+
     def plain(self) -> dict[str, Any]:
         """The message as the chat template takes it."""
         message: dict[str, Any] = {
             "role": "system" if self.role == "developer" else self.role,
-            "content": self.content if self.content is not None else "",
+            "content": "".join(text for _, text, _ in self.parts),
         }
         if self.name is not None:
             message["name"] = self.name

@@ -10,7 +10,8 @@ from hotprefix.api.body import read_json
 from hotprefix.api.completion_answer import CompletionAnswer, legacy_logprobs
 from hotprefix.api.completion_request import CompletionRequest, parse_completion
 from hotprefix.api.frame import Frame
-from hotprefix.api.generation import Generation, Job
+from hotprefix.api.generation import Generation, Job, tenant_of
+from hotprefix.api.openai_shower import OpenAiShower, UsageShower
 from hotprefix.api.prompting import Prompting, require_model
 from hotprefix.api.service import Service
 from hotprefix.base.errors import InvalidRequest
@@ -26,38 +27,40 @@ class CompletionsEndpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         with self._service.inflight.answering():
             request = parse_completion(await read_json(scope, receive, self._service.settings))
-            job = await self._job(request)
-            answer = self._answer(request, job)
+            job = await self._job(request, tenant_of(scope))
+            answer, frame = self._answer(request, job), self._frame(request)
             generation = Generation(self._service, scope, receive, send)
             if not request.stream:
-                await generation.whole(job, answer)
+                await generation.whole(job, OpenAiShower(answer, frame))
             elif request.include_usage:
-                await generation.stream_with_usage(job, answer)
+                await generation.stream(job, UsageShower(answer, frame))
             else:
-                await generation.stream(job, answer)
+                await generation.stream(job, OpenAiShower(answer, frame))
 
-    async def _job(self, request: CompletionRequest) -> Job:
+    async def _job(self, request: CompletionRequest, tenant: str) -> Job:
         model = self._service.engine.model
         require_model(model, request.model)
         self._require_few(request)
         sampling = request.sampling(
             vocab_size=model.tokenizer.vocab_size, top_logprobs=request.logprobs, grammar=None
         )
-        prompts = []
+        turns = []
         for number, prompt in enumerate(request.prompts):
             param = f"prompt[{number}]" if len(request.prompts) > 1 else "prompt"
-            ids = await self._prompting.raw(prompt, param)
-            self._prompting.require_fit(ids, sampling.max_tokens, param)
-            prompts.append(ids)
-        frame = Frame(
+            turn = await self._prompting.raw_turn(prompt, param, tenant)
+            self._prompting.require_fit(turn.prompt.token_ids, sampling.max_tokens, param)
+            turns.append(turn)
+        return Job(request.model, turns, sampling, request.n or 1, request.ignored())
+
+    def _frame(self, request: CompletionRequest) -> Frame:
+        return Frame(
             answer_id=f"cmpl-{uuid.uuid4().hex}",
             whole_object="text_completion",
             chunk_object="text_completion",
             created=int(self._service.clock.wall()),
             model=request.model,
-            fingerprint=f"fp_{model.fingerprint[:12]}",
+            fingerprint=f"fp_{self._service.engine.model.fingerprint[:12]}",
         )
-        return Job(prompts, sampling, request.n or 1, request.ignored(), frame)
 
     def _require_few(self, request: CompletionRequest) -> None:
         most = self._service.settings.max_choices
@@ -70,8 +73,8 @@ class CompletionsEndpoint:
 
     def _answer(self, request: CompletionRequest, job: Job) -> CompletionAnswer:
         tokenizer = self._service.engine.model.tokenizer
-        echoes = [""] * len(job.prompts)
+        echoes = [""] * len(job.turns)
         if request.echo:
             echoes = [p if isinstance(p, str) else tokenizer.decode(p) for p in request.prompts]
-        logprobs = legacy_logprobs(len(job.prompts) * job.n, request.logprobs, tokenizer)
+        logprobs = legacy_logprobs(len(job.turns) * job.n, request.logprobs, tokenizer)
         return CompletionAnswer(job.n, echoes, logprobs)

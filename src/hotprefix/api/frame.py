@@ -8,8 +8,9 @@ from typing import Any
 
 import orjson
 
+from hotprefix.api.bill import Bill
 from hotprefix.api.errors import Problem
-from hotprefix.engine.request import Usage
+from hotprefix.modes.classes import Mode, TokenClasses
 
 DONE = b"data: [DONE]\n\n"
 
@@ -17,14 +18,27 @@ Piece = dict[str, Any]
 """One entry of a chunk's `choices`."""
 
 
-def usage_object(usage: Usage) -> dict[str, Any]:
-    """OpenAI's shape."""
+def usage_object(bill: Bill) -> dict[str, Any]:
+    """OpenAI's shape, with DashScope's additions where an explicit cache was used."""
+    usage, classes = bill.usage, bill.classes
+    details: dict[str, Any] = {"cached_tokens": classes.read}
+    if classes.mode is Mode.EXPLICIT:
+        details |= cache_creation(classes) | {"cache_type": "ephemeral"}
     return {
         "prompt_tokens": usage.prompt_tokens,
         "completion_tokens": usage.completion_tokens,
         "total_tokens": usage.prompt_tokens + usage.completion_tokens,
-        "prompt_tokens_details": {"cached_tokens": usage.cached_tokens},
+        "prompt_tokens_details": details,
         "completion_tokens_details": {"reasoning_tokens": 0},
+    }
+
+
+def cache_creation(classes: TokenClasses) -> dict[str, Any]:
+    """Tokens written, in all and by TTL; the five-minute count is there even if it is 0."""
+    written = {"5m": 0} | classes.written
+    return {
+        "cache_creation_input_tokens": classes.write_total,
+        "cache_creation": {f"ephemeral_{ttl}_input_tokens": count for ttl, count in written.items()},
     }
 
 
@@ -39,9 +53,9 @@ class Frame:
     model: str
     fingerprint: str
 
-    def whole(self, choices: Sequence[Piece], usage: Usage) -> dict[str, Any]:
+    def whole(self, choices: Sequence[Piece], bill: Bill) -> dict[str, Any]:
         """The answer in one piece."""
-        return {**self._head(self.whole_object), "choices": choices, "usage": usage_object(usage)}
+        return {**self._head(self.whole_object), "choices": choices, "usage": usage_object(bill)}
 
     def encoder(self) -> ChunkEncoder:
         """For streams without usage."""
@@ -51,9 +65,9 @@ class Frame:
         """For streams that end with the usage: it is null in every other chunk."""
         return ChunkEncoder(self._head(self.chunk_object), b'],"usage":null}\n\n')
 
-    def usage_event(self, usage: Usage) -> bytes:
+    def usage_event(self, bill: Bill) -> bytes:
         """The chunk that carries the usage and no choice."""
-        chunk = {**self._head(self.chunk_object), "choices": [], "usage": usage_object(usage)}
+        chunk = {**self._head(self.chunk_object), "choices": [], "usage": usage_object(bill)}
         return b"data: " + orjson.dumps(chunk) + b"\n\n"
 
     def _head(self, kind: str) -> dict[str, Any]:

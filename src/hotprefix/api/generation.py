@@ -3,52 +3,40 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
-from typing import Protocol
 
 from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
+from hotprefix.api.account import Account
+from hotprefix.api.bill import Bill
 from hotprefix.api.body import ClientGoneError
 from hotprefix.api.errors import problem_of
 from hotprefix.api.feed import Arrival, Feed, watching
-from hotprefix.api.frame import DONE, ChunkEncoder, Frame, Piece, error_event
 from hotprefix.api.record import record_of
 from hotprefix.api.respond import end_events, send_events, send_json, start_events
 from hotprefix.api.service import Service
+from hotprefix.api.shower import Shower
 from hotprefix.base.errors import LogicError, Unavailable
-from hotprefix.engine.request import Delta, FinishReason, GenerationRequest, Sampling, Usage
+from hotprefix.engine.request import FinishReason, GenerationRequest, Sampling
+from hotprefix.modes.turn import TurnRequest
 
 _SHOWN_FIELDS = 32
 
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """What the engine is to do: `n` answers to each prompt. `ignored` are fields without effect."""
+    """What the engine is to do: `n` answers to each prompt. `ignored` are fields without effect;
+    `headers` go on the response."""
 
-    prompts: Sequence[list[int]]
+    model: str
+    turns: Sequence[TurnRequest]
     sampling: Sampling
     n: int
-    ignored: Sequence[str]
-    frame: Frame
-
-
-class Answer(Protocol):
-    """Turns deltas into the pieces that a dialect shows, and pieces into whole choices."""
-
-    def pieces(self, prompt: int, delta: Delta) -> Iterable[Piece]:
-        """Entries of a stream's `choices`."""
-        ...
-
-    def fold(self, piece: Piece) -> None:
-        """Put a piece where it belongs in the whole answer."""
-        ...
-
-    def choices(self) -> list[Piece]:
-        """All that was folded: a whole answer says what the stream would have said."""
-        ...
+    ignored: Sequence[str] = ()
+    headers: Sequence[tuple[bytes, bytes]] = ()
 
 
 class Generation:
@@ -59,136 +47,97 @@ class Generation:
         self._receive = receive
         self._send = send
         self._record = record_of(scope)
-        self._tenant = tenant_of(scope)
-        self._totals = Totals()
+        self._reasons: set[str] = set()
 
-    async def stream(self, job: Job, answer: Answer) -> None:
-        """Answer with events that don't tell the usage."""
-        await self._stream(job, answer, job.frame.encoder(), lambda _: b"")
-
-    async def stream_with_usage(self, job: Job, answer: Answer) -> None:
-        """Answer with events, the last of which tells the usage."""
-        await self._stream(job, answer, job.frame.usage_encoder(), job.frame.usage_event)
-
-    async def whole(self, job: Job, answer: Answer) -> None:
+    async def whole(self, job: Job, shower: Shower) -> None:
         """Answer in one piece."""
-        async with self._feed(job) as feed:
+        async with self._feed(job) as (feed, account):
             async for burst in feed.bursts():
-                for prompt, delta in self._checked(burst):
-                    for piece in answer.pieces(prompt, delta):
-                        answer.fold(piece)
-            self._totals.require_complete()
-        document = job.frame.whole(answer.choices(), self._totals.usage())
-        await send_json(self._send, 200, document, ignored_header(job.ignored))
+                for prompt, delta in await self._checked(burst, account):
+                    shower.fold(prompt, delta)
+            bill = await self._settled(account)
+        await send_json(self._send, 200, shower.whole(bill), self._headers(job, account))
 
-    async def _stream(
-        self, job: Job, answer: Answer, encoder: ChunkEncoder, ending: Callable[[Usage], bytes]
-    ) -> None:
-        async with self._feed(job) as feed:
-            await feed.require_submitted()
-            await start_events(self._send, ignored_header(job.ignored))
+    async def stream(self, job: Job, shower: Shower) -> None:
+        """Answer with events. The status goes out with the first of them, so that what fails before
+        has its own status."""
+        async with self._feed(job) as (feed, account):
+            started = False
             try:
                 async for burst in feed.bursts():
-                    events = [
-                        encoder.event(piece)
-                        for prompt, delta in self._checked(burst)
-                        for piece in answer.pieces(prompt, delta)
-                    ]
-                    if events:
-                        await send_events(self._send, b"".join(events))
-                self._totals.require_complete()
-                tail = ending(self._totals.usage())
+                    arrivals = list(await self._checked(burst, account))
+                    if not started:
+                        await start_events(self._send, self._headers(job, account))
+                        started = True
+                        events = [shower.start(account.opening())]
+                    else:
+                        events = []
+                    events += [shower.show(prompt, delta) for prompt, delta in arrivals]
+                    if shown := b"".join(events):
+                        await send_events(self._send, shown)
+                tail = shower.end(await self._settled(account))
             except ClientGoneError:
                 raise
-            except Exception as error:  # the status is out already: say it in the stream
-                tail = self._told(error)
-            await end_events(self._send, tail + DONE)
+            except Exception as error:
+                if not started:
+                    raise
+                tail = self._told(error, shower)
+            await end_events(self._send, tail)
 
     @asynccontextmanager
-    async def _feed(self, job: Job) -> AsyncIterator[Feed]:
+    async def _feed(self, job: Job) -> AsyncIterator[tuple[Feed, Account]]:
         engine, inflight = self._service.engine, self._service.inflight
         with ExitStack() as claims:
             requests = []
-            for number, prompt in enumerate(job.prompts):
+            for number, turn in enumerate(job.turns):
                 wanted = self._record.request_id if not number else f"{self._record.request_id}.{number}"
                 name = claims.enter_context(inflight.claim(wanted))
-                requests.append(GenerationRequest(name, prompt, job.sampling, job.n, self._tenant))
+                prompt = turn.prompt.token_ids
+                requests.append(GenerationRequest(name, prompt, job.sampling, job.n, turn.tenant))
             inflight.refuse_if_aborting()
             for request in requests:
                 engine.check(request)
-            self._totals.submitted([len(prompt) for prompt in job.prompts])
+            account = Account(self._service.caching, job.turns)
             streams = [engine.stream(request) for request in requests]
             try:
                 async with Feed(streams) as feed, watching(self._receive, feed.client_gone):
-                    yield feed
+                    yield feed, account
             finally:
-                self._record.model = job.frame.model
-                self._record.usage = self._totals.usage()
-                self._record.finish_reason = self._totals.reasons()
+                self._record.model = job.model
+                self._record.usage = account.usage()
+                self._record.finish_reason = ",".join(sorted(self._reasons)) or None
 
-    def _checked(self, burst: Iterable[Arrival]) -> Iterator[Arrival]:
+    async def _checked(self, burst: Iterable[Arrival], account: Account) -> Iterator[Arrival]:
         """Count what passes, and turn an end that is no answer into an error."""
         if self._record.first_token is None:
             self._record.first_token = self._service.clock.now()
+        passed = []
         for prompt, delta in burst:
-            self._totals.add(prompt, delta)
+            await account.note(prompt, delta)
+            if delta.finish_reason is not None:
+                self._reasons.add(delta.finish_reason)
             if delta.finish_reason is FinishReason.ERROR:
                 raise LogicError(f"the engine gave up on a request: {delta.error or 'no reason given'}")
             if delta.finish_reason is FinishReason.ABORTED:
                 self._service.inflight.refuse_if_aborting()
                 raise Unavailable("The server ended this request before it was complete; send it again.")
-            yield prompt, delta
+            passed.append((prompt, delta))
+        return iter(passed)
 
-    def _told(self, error: Exception) -> bytes:
+    async def _settled(self, account: Account) -> Bill:
+        if not account.is_complete:
+            raise LogicError("a stream of the engine ended without a last delta that has the usage")
+        return await account.settle()
+
+    def _headers(self, job: Job, account: Account) -> list[tuple[bytes, bytes]]:
+        return [*ignored_header(job.ignored), *job.headers, *account.headers()]
+
+    def _told(self, error: Exception, shower: Shower) -> bytes:
         problem = problem_of(error, self._record.request_id)
         self._record.error = problem.code or problem.kind
         if problem.kind == "server_error":
             self._service.log.error("stream failed", request_id=self._record.request_id, exc_info=error)
-        return error_event(problem)
-
-
-class Totals:
-    """Tokens of all prompts of a job; right even if the request ends early."""
-
-    def __init__(self) -> None:
-        self._prompts: list[int] = []
-        self._final: dict[int, Usage] = {}
-        self._drawn: list[int] = []
-        self._cached: list[int] = []
-        self._reasons: set[str] = set()
-
-    def submitted(self, lengths: list[int]) -> None:
-        """The prompts' lengths in tokens."""
-        self._prompts = lengths
-        self._drawn = [0] * len(lengths)
-        self._cached = [0] * len(lengths)
-
-    def add(self, prompt: int, delta: Delta) -> None:
-        self._drawn[prompt] += len(delta.token_ids)
-        if delta.usage is not None:
-            self._cached[prompt] = delta.usage.cached_tokens
-            if delta.last:
-                self._final[prompt] = delta.usage
-        if delta.finish_reason is not None:
-            self._reasons.add(delta.finish_reason)
-
-    def usage(self) -> Usage:
-        """The engine's own figures where a prompt has ended, what was seen so far elsewhere."""
-        cached = drawn = 0
-        for prompt in range(len(self._prompts)):
-            final = self._final.get(prompt)
-            cached += final.cached_tokens if final else self._cached[prompt]
-            drawn += final.completion_tokens if final else self._drawn[prompt]
-        return Usage(prompt_tokens=sum(self._prompts), cached_tokens=cached, completion_tokens=drawn)
-
-    def reasons(self) -> str | None:
-        """Why the choices ended, for the log."""
-        return ",".join(sorted(self._reasons)) or None
-
-    def require_complete(self) -> None:
-        """Raise `LogicError` if a stream ended without its last delta."""
-        if len(self._final) != len(self._prompts):
-            raise LogicError("a stream of the engine ended without a last delta that has the usage")
+        return shower.fail(problem)
 
 
 def tenant_of(scope: Scope) -> str:

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
+from hotprefix.api.conversation import Conversation
 from hotprefix.api.service import Service
 from hotprefix.base.errors import ContextLengthExceeded, InvalidRequest, ModelNotFound
 from hotprefix.engine.front import ServedModel
+from hotprefix.modes.marker import Marker
+from hotprefix.modes.turn import TurnRequest
+from hotprefix.prompt.spans import SpannedPrompt
+
+_T = TypeVar("_T")
 
 
 def require_model(model: ServedModel, name: str) -> None:
@@ -24,6 +30,29 @@ class Prompting:
 
     def __init__(self, service: Service) -> None:
         self._service = service
+
+    async def turn(
+        self,
+        conversation: Conversation,
+        tools: Sequence[Mapping[str, Any]],
+        variables: Mapping[str, Any],
+        tenant: str,
+    ) -> TurnRequest:
+        """A conversation of `tenant`, rendered and tokenised, as the caches take it.
+
+        Raises `ContextLengthExceeded` or `InvalidRequest`.
+        """
+        prompts = self._service.prompts
+        prompt = await self._in_worker(
+            lambda: prompts.spanned(conversation.messages, conversation.blocks, tools, variables, tenant),
+            "messages",
+        )
+        return self._turn(prompt, tenant, tuple(conversation.markers), conversation.warnings)
+
+    async def raw_turn(self, prompt: str | list[int], param: str, tenant: str) -> TurnRequest:
+        """A raw prompt as the caches take it: no content blocks, so no markers."""
+        ids = await self.raw(prompt, param)
+        return self._turn(SpannedPrompt("", tuple(ids), ()), tenant, (), ())
 
     async def chat(
         self,
@@ -71,7 +100,13 @@ class Prompting:
                 param=param,
             )
 
-    async def _in_worker(self, work: Callable[[], list[int]], param: str) -> list[int]:
+    def _turn(
+        self, prompt: SpannedPrompt, tenant: str, markers: tuple[Marker, ...], warnings: Sequence[str]
+    ) -> TurnRequest:
+        model = self._service.engine.model.name
+        return TurnRequest(tenant, model, self._service.profile, prompt, markers, warnings=tuple(warnings))
+
+    async def _in_worker(self, work: Callable[[], _T], param: str) -> _T:
         loop = asyncio.get_running_loop()
         try:
             return await loop.run_in_executor(self._service.workers, work)

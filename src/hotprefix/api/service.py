@@ -14,7 +14,10 @@ from hotprefix.api.inflight import InFlight
 from hotprefix.api.settings import ApiSettings
 from hotprefix.base.clock import Clock
 from hotprefix.engine.front import EngineFront
+from hotprefix.modes.caching import Caching
+from hotprefix.profiles.profile import Profile
 from hotprefix.prompt.chat import Message, Tool
+from hotprefix.prompt.spans import ContentBlock, SpannedPrompt
 
 
 class Prompts(Protocol):
@@ -32,6 +35,17 @@ class Prompts(Protocol):
         """
         ...
 
+    def spanned(
+        self,
+        messages: Sequence[Message],
+        blocks: Sequence[Sequence[ContentBlock]],
+        tools: Sequence[Tool],
+        variables: Mapping[str, Any],
+        tenant: str,
+    ) -> SpannedPrompt:
+        """As `chat`, with the places of the content blocks; `blocks[i]` are those of message i."""
+        ...
+
     def text(self, prompt: str) -> list[int]:
         """Token ids of a raw prompt."""
         ...
@@ -39,7 +53,8 @@ class Prompts(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Service:
-    """`workers` tokenise, so that the event loop never waits for a long prompt."""
+    """`workers` tokenise, so that the event loop never waits for a long prompt. `profile` says how the
+    caches behave and what is reported; `caching` keeps explicit and session entries."""
 
     engine: EngineFront
     prompts: Prompts
@@ -49,3 +64,5 @@ class Service:
     registry: CollectorRegistry
     log: FilteringBoundLogger
     clock: Clock
+    profile: Profile
+    caching: Caching

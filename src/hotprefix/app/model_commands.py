@@ -22,26 +22,26 @@ models_app = typer.Typer(
     help="List, fetch, add and remove models.", no_args_is_help=True, rich_markup_mode="rich"
 )
 
-StateDir = Annotated[
+Home = Annotated[
     Path | None,
     typer.Option(
-        "--state-dir",
-        help="Where models and state are kept. Default: HOTPREFIX_HOME, else the user's cache folder.",
+        "--home",
+        help="Where models are kept. Default: HOTPREFIX_HOME, else the user's cache folder.",
         file_okay=False,
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 
 
-def user_store(state_dir: Path | None) -> ModelStore:
+def user_store(home: Path | None) -> ModelStore:
     """The store of this user, with progress shown on stderr."""
-    return open_store(os.environ, root=state_dir, progress=progress_for(sys.stderr))
+    return open_store(os.environ, root=home, progress=progress_for(sys.stderr))
 
 
 @models_app.command("list")
-def list_command(as_json: AsJson = False, state_dir: StateDir = None) -> None:
+def list_command(as_json: AsJson = False, home: Home = None) -> None:
     """Show the models that are ready, and those that can be pulled."""
-    stored = user_store(state_dir).list()
+    stored = user_store(home).list()
     out = Console()
     if as_json:
         out.print_json(data=[_facts(model.manifest) | {"bytes": model.size} for model in stored])
@@ -53,10 +53,10 @@ def list_command(as_json: AsJson = False, state_dir: StateDir = None) -> None:
 def pull_command(
     name: Annotated[str, typer.Argument(help="Name of a model in the catalogue.")] = DEFAULT_MODEL,
     as_json: AsJson = False,
-    state_dir: StateDir = None,
+    home: Home = None,
 ) -> None:
     """Fetch a model from the catalogue and prepare it."""
-    _show(user_store(state_dir).pull(name), as_json=as_json)
+    _show(user_store(home).pull(name), as_json=as_json)
 
 
 @models_app.command("add")
@@ -66,20 +66,20 @@ def add_command(
         str | None, typer.Option("--name", help="What to call it. Default: the file's name.")
     ] = None,
     as_json: AsJson = False,
-    state_dir: StateDir = None,
+    home: Home = None,
 ) -> None:
     """Prepare a model that lies on this machine."""
-    _show(user_store(state_dir).add(path, name), as_json=as_json)
+    _show(user_store(home).add(path, name), as_json=as_json)
 
 
 @models_app.command("rm")
 def remove_command(
     name: Annotated[str, typer.Argument(help="Name of a model, as 'hotprefix models list' shows it.")],
     as_json: AsJson = False,
-    state_dir: StateDir = None,
+    home: Home = None,
 ) -> None:
     """Forget a model and delete what was prepared for it, never your own files."""
-    user_store(state_dir).remove(name)
+    user_store(home).remove(name)
     if as_json:
         Console().print_json(data={"removed": name})
     else:

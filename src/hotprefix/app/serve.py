@@ -20,6 +20,8 @@ from hotprefix.app.sizes import show_size
 from hotprefix.app.wiring import application, new_metrics, prompt_builder, running_engine, served_model, texts
 from hotprefix.engine.front import EngineFront, ServedModel
 from hotprefix.models.store import ModelStore
+from hotprefix.profiles.loader import load_profiles
+from hotprefix.profiles.profile import Profile
 
 
 def serve(
@@ -29,6 +31,7 @@ def serve(
 
     The address is taken first, so that a taken one is an error before the model is loaded.
     """
+    profile = load_profiles(settings.profiles_dir).get(settings.profile)
     with closing(bind(settings.host, settings.port)) as sock:
         manifest = store.resolve(settings.model)
         with progress.status(f"Loading {manifest.name} …") as status:
@@ -39,7 +42,7 @@ def serve(
             with engine_life as engine:
                 status.stop()
                 prompts = prompt_builder(manifest, model, known.answers)
-                serve_engine(engine, prompts, metrics.registry, settings, sock, log, out)
+                serve_engine(engine, prompts, metrics.registry, settings, profile, sock, log=log, out=out)
 
 
 def serve_engine(
@@ -47,14 +50,16 @@ def serve_engine(
     prompts: Prompts,
     registry: CollectorRegistry,
     settings: ServeSettings,
+    profile: Profile,
     sock: socket.socket,
+    *,
     log: FilteringBoundLogger,
     out: Console,
 ) -> None:
     """Serve an engine that is ready on a bound socket until a signal comes."""
 
     async def run() -> None:
-        with application(engine, prompts, registry, log, settings) as built:
+        with application(engine, prompts, registry, log, settings, profile) as built:
             serving = Serving(built.app, built.inflight, log, drain_timeout=settings.drain_timeout)
             with serving.stopped_by_signals():
                 await serving.run(sock, lambda: announce(engine.model, settings, url_of(sock), out))
@@ -73,6 +78,7 @@ def announce(model: ServedModel, settings: ServeSettings, url: str, out: Console
     lines = (
         f"Hotprefix {__version__} is ready on {url}",
         f"  model    {model.name}, context {model.context_length:,} tokens",
+        f"  profile  {settings.profile}",
         f"  arena    up to {show_size(settings.kv_arena)}, {settings.kv_precision.value}, {cache}",
         "  try      "
         + f"curl {url}/v1/chat/completions -H 'content-type: application/json' -d '{json.dumps(body)}'",

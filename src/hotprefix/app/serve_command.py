@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -10,11 +11,12 @@ from rich.console import Console
 
 from hotprefix.app.limits import raise_open_files
 from hotprefix.app.logs import configure_logs
-from hotprefix.app.model_commands import StateDir, user_store
+from hotprefix.app.model_commands import user_store
 from hotprefix.app.settings import CachePolicy, KvPrecision, LogFormat, LogLevel, ServeSettings
 from hotprefix.app.sizes import parse_size
 from hotprefix.engine.settings import DecodeMode
 from hotprefix.models.catalogue import DEFAULT_MODEL
+from hotprefix.profiles.loader import DEFAULT_PROFILE
 
 SERVE_EPILOG = """
 [bold]Examples[/]
@@ -83,6 +85,14 @@ BodyLimit = Annotated[
 DrainTimeout = Annotated[
     float, _option(_OPERATION, "Seconds that running requests get to finish when stopping.", min=0)
 ]
+ProfileName = Annotated[
+    str, _option(_CACHE, "Whose caching rules are followed: minimum sizes, lifetimes, markers, prices.")
+]
+ProfilesDir = Annotated[Path | None, _option(_CACHE, "Folder with profile files of your own.")]
+StateDir = Annotated[
+    Path | None,
+    _option(_OPERATION, "Folder for the ledger, sessions and keys. Default: ~/.local/state/hotprefix."),
+]
 Format = Annotated[LogFormat, _option(_OPERATION, "auto: console on a terminal, else JSON.")]
 Level = Annotated[LogLevel, _option(_OPERATION, "The least that is logged.")]
 
@@ -100,6 +110,8 @@ def serve_command(
     no_cache: NoCache = False,
     policy: Policy = CachePolicy.ADAPTIVE,
     decode: Decode = DecodeMode.FAST,
+    profile: ProfileName = DEFAULT_PROFILE,
+    profiles_dir: ProfilesDir = None,
     max_running: MaxRunning = None,
     max_waiting: MaxWaiting = None,
     prefill_chunk: PrefillChunk = None,
@@ -132,7 +144,9 @@ def serve_command(
         log_format=log_format,
         log_level=log_level,
         state_dir=state_dir,
+        profile=profile,
+        profiles_dir=profiles_dir,
     )
     raise_open_files()
     log = configure_logs(log_level, log_format, sys.stderr)
-    serve(settings, user_store(state_dir), log, out=Console(), progress=Console(stderr=True))
+    serve(settings, user_store(None), log, out=Console(), progress=Console(stderr=True))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from hotprefix.engine.settings import DecodeMode
 from hotprefix.models.catalogue import DEFAULT_MODEL
+from hotprefix.profiles.loader import DEFAULT_PROFILE
 
 
 class KvPrecision(StrEnum):
@@ -69,3 +70,5 @@ class ServeSettings:
     log_format: LogFormat = LogFormat.AUTO
     log_level: LogLevel = LogLevel.INFO
     state_dir: Path | None = None
+    profile: str = DEFAULT_PROFILE
+    profiles_dir: Path | None = None

@@ -26,6 +26,9 @@ from hotprefix.engine.front import EngineFront, ServedModel
 from hotprefix.engine.loader import load_engine
 from hotprefix.engine.settings import EngineSettings
 from hotprefix.models.manifest import ModelManifest
+from hotprefix.modes.caching import Caching
+from hotprefix.modes.entries import EntryBook
+from hotprefix.profiles.profile import Profile
 from hotprefix.prompt.answers import AnswerMemory
 from hotprefix.prompt.builder import PromptBuilder
 from hotprefix.prompt.hf_tokenizer import HfTokenizer
@@ -36,6 +39,8 @@ from hotprefix.prompt.tokenizer import Tokenizer
 _TOKENISING_THREADS = 2
 _SEGMENT_BYTES = 32 * 1024 * 1024
 _ANSWER_BYTES = 16 * 1024 * 1024
+_ENTRIES = 10_000
+"""Explicit and session cache entries of all tenants together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +134,7 @@ def application(
     registry: CollectorRegistry,
     log: FilteringBoundLogger,
     settings: ServeSettings,
+    profile: Profile,
 ) -> Iterator[Application]:
     """The HTTP side in front of an engine; entered on the event loop that serves it."""
     inflight = InFlight(engine)
@@ -142,6 +148,8 @@ def application(
             registry=registry,
             log=log,
             clock=SystemClock(),
+            profile=profile,
+            caching=Caching(EntryBook(_ENTRIES), engine, SystemClock(), engine.block_size),
         )
         yield Application(build_application(service), inflight)
 

@@ -37,7 +37,8 @@ class Caching:
         Raises `InvalidRequest` for markers that the profile refuses.
         """
         self.sweep()
-        turn = Turn(request, Mode.IMPLICIT if request.profile.implicit else Mode.NONE, 0)
+        mode = Mode.IMPLICIT if request.profile.implicit else Mode.NONE
+        turn = Turn(request, mode, 0, warnings=list(request.warnings))
         if request.session and request.profile.session is not None:
             self._begin_session(turn, request.profile.session)
         elif request.markers:
@@ -65,6 +66,21 @@ class Caching:
         written = {ttl: count for ttl, count in turn.written.items() if count}
         computed = total - turn.hit - sum(written.values())
         return TokenClasses(turn.mode, computed, turn.hit, written, output=output)
+
+    def expected(self, turn: Turn, reused: int) -> TokenClasses:
+        """What `finish` will say if all goes well, before anything was drawn."""
+        total = len(turn.request.prompt.token_ids)
+        if turn.mode in (Mode.NONE, Mode.IMPLICIT) or turn.is_written:
+            return self.cancelled(turn, reused, 0)
+        written: dict[str, int] = {}
+        done = turn.hit
+        for marker in turn.markers:
+            tokens = turn.request.prompt.spans[marker.block].end_token
+            if tokens >= turn.minimum and tokens > done:
+                name = _billed_ttl(turn, marker)
+                written[name] = written.get(name, 0) + tokens - done
+                done = tokens
+        return TokenClasses(turn.mode, total - turn.hit - sum(written.values()), turn.hit, written)
 
     def cancelled(self, turn: Turn, reused: int, output: int) -> TokenClasses:
         """The request ended early: nothing is written that was not written already."""
@@ -134,7 +150,7 @@ class Caching:
                 turn.hit = max(turn.hit, tokens) if not turn.written else turn.hit
                 done = max(done, tokens)
             elif await self._keep(turn, marker, key, tokens) and tokens > done:
-                name = marker.ttl if turn.mode is Mode.EXPLICIT else "5m"
+                name = _billed_ttl(turn, marker)
                 turn.written[name] = turn.written.get(name, 0) + tokens - done
                 done = tokens
 
@@ -170,6 +186,10 @@ class Caching:
         if rules is None or reused < rules.minimum:
             return 0
         return reused - reused % rules.quantum
+
+
+def _billed_ttl(turn: Turn, marker: Marker) -> str:
+    return marker.ttl if turn.mode is Mode.EXPLICIT else "5m"
 
 
 def request_rules(turn: Turn) -> ExplicitRules | None:

@@ -17,7 +17,7 @@ class TurnRequest:
 
     `parameters` are those that change the prefix (model name, tools' digest, template variables)
     by name; `session` is true for Responses requests with the session cache enabled; `scene` is
-    the client's conversation or prompt name, if it gave one.
+    the client's conversation or prompt name, if it gave one; `warnings` are what its reader ignored.
     """
 
     tenant: str
@@ -28,6 +28,7 @@ class TurnRequest:
     session: bool = False
     parameters: dict[str, str] = field(default_factory=dict)
     scene: str = ""
+    warnings: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)

@@ -8,6 +8,9 @@ from typing import Any
 from hotprefix.base.errors import ContextLengthExceeded
 from hotprefix.prompt.answers import AnswerMemory
 from hotprefix.prompt.chat import ChatTemplate, Message, Tool
+from hotprefix.prompt.offsets import TokenOffsets
+from hotprefix.prompt.spanning import block_ends
+from hotprefix.prompt.spans import BlockSpan, ContentBlock, SpannedPrompt
 from hotprefix.prompt.tokenizer import Tokenizer
 from hotprefix.prompt.tools import write_tools_into
 
@@ -31,6 +34,7 @@ class PromptBuilder:
         self._tokenizer = tokenizer
         self._template = template
         self._answers = answers
+        self._offsets = TokenOffsets(tokenizer)
         self._head = list(head)
         self._limit = limit
 
@@ -47,12 +51,24 @@ class PromptBuilder:
 
         Raises `InvalidRequest` if the template refuses, `ContextLengthExceeded` beyond the limit.
         """
+        return self._encode(self.chat_text(messages, tools, variables), tenant)
+
+    def spanned(
+        self,
+        messages: Sequence[Message],
+        blocks: Sequence[Sequence[ContentBlock]],
+        tools: Sequence[Tool] = (),
+        variables: Mapping[str, Any] | None = None,
+        tenant: str = "",
+    ) -> SpannedPrompt:
+        """As `chat`, with the places of the content blocks; `blocks[i]` are those of message i."""
         text = self.chat_text(messages, tools, variables)
-        self._require(self.count_floor(text), "at least ", "messages")
-        answers = self._answers
-        ids = self._tokenizer.encode(text) if answers is None else answers.encode(tenant, text)
-        self._require(len(ids), "", "messages")
-        return ids
+        ids = self._encode(text, tenant)
+        flat = [block for group in blocks for block in group]
+        ends = block_ends(lambda some: self.chat_text(some, tools, variables), text, messages, blocks)
+        counts = self._offsets.counts(text, ids, ends)
+        spans = [BlockSpan(*place) for place in zip(flat, ends, counts, strict=True)]
+        return SpannedPrompt(text, tuple(ids), tuple(spans))
 
     def chat_text(
         self,
@@ -76,6 +92,13 @@ class PromptBuilder:
         """A number of tokens that `text` has at least; costs no tokenising."""
         size = len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
         return -(-size // self._tokenizer.longest_token)
+
+    def _encode(self, text: str, tenant: str) -> list[int]:
+        self._require(self.count_floor(text), "at least ", "messages")
+        answers = self._answers
+        ids = self._tokenizer.encode(text) if answers is None else answers.encode(tenant, text)
+        self._require(len(ids), "", "messages")
+        return ids
 
     def _require(self, count: int, qualifier: str, param: str) -> None:
         if self._limit is not None and count > self._limit:

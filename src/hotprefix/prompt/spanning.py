@@ -14,15 +14,14 @@ _OPEN, _CLOSE = "\ue0f0", "\ue0f1"
 
 
 def block_ends(
-    render: Render, messages: Sequence[Message], blocks: Sequence[Sequence[ContentBlock]]
+    render: Render, text: str, messages: Sequence[Message], blocks: Sequence[Sequence[ContentBlock]]
 ) -> list[int]:
-    """Where each block ends, in characters of `render(messages)`, rising.
+    """Where each block ends, in characters of `text`, which is `render(messages)`, rising.
 
     `blocks[i]` are the blocks of message i; their texts together are its content. The prompt is
     rendered once more with a mark behind each block. Where a template trims, so that marks move
     its text, blocks are found by their text instead, one after the other.
     """
-    text = render(messages)
     flat = [block for group in blocks for block in group]
     if any(_OPEN in block.text or _CLOSE in block.text for block in flat):
         return _ends_by_text(text, flat)
