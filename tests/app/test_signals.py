@@ -67,7 +67,7 @@ def test_a_running_stream_gets_its_last_event(drain_seconds: float, again: bool)
 def test_a_curl_line_to_try_is_printed() -> None:
     with scripted_server(1) as (process, url):
         assert process.stdout is not None
-        text = "".join(process.stdout.readline() for _ in range(3))
+        text = "".join(process.stdout.readline() for _ in range(4))
         assert "scripted" in text
         assert "up to 2 GiB" in text
         found = re.search(r"curl (\S+) .* -d '(.*)'", text)
