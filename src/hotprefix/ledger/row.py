@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal
 
 from hotprefix.diagnosis.reason import MissReport
 from hotprefix.modes.classes import TokenClasses
@@ -12,8 +13,8 @@ from hotprefix.modes.classes import TokenClasses
 class LedgerRow:
     """A request that reached the engine; `request_id` is unique and makes writing it twice harmless.
 
-    `at` is in Unix seconds, times in seconds, `money` in `currency`. `status` is the HTTP status,
-    `finish` the finish reason, `aborted` included.
+    `at` is in Unix seconds, times in seconds, `money` in `currency` (see `money.bill`). `status` is the HTTP
+    status, `finish` the finish reason, `aborted` included.
     """
 
     request_id: str
@@ -28,7 +29,7 @@ class LedgerRow:
     prompt_version: str
     classes: TokenClasses
     report: MissReport
-    money: float
+    money: Decimal
     currency: str
     first_token: float | None
     total: float
