@@ -1,4 +1,4 @@
-"""What is read, written and billed, by the vendors' documented rules. T-numbers are those of the case list."""
+"""What is read, written and billed, by the vendors' rules. T-numbers are those of the case list."""
 
 from __future__ import annotations
 
