@@ -1,0 +1,181 @@
+"""Which tokens two prompts share, at the front and behind their first difference."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+
+import numpy as np
+
+from hotprefix.diagnosis.snapshot import ANSWER, SnapshotBlock
+
+_ID_BYTES = 4
+_RUN = 12
+_MOST_TRIES = 512
+_MOST_RUNS = 32
+_MOST_BLOCKS = 400
+_MOST_PAIRS = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Parting:
+    """Two prompts agree in `tokens` tokens and differ for the first time within block `block` of the
+    new one, `old_block` of the old one. Their first `same` blocks are equal in every respect."""
+
+    tokens: int
+    same: int
+    old_block: int
+    block: int
+
+
+def parting(old: Sequence[SnapshotBlock], new: Sequence[SnapshotBlock]) -> Parting | None:
+    """Where two prompts part; None if one is the beginning of the other (or they are equal).
+
+    Tokens decide: blocks that are cut elsewhere, with the same tokens, do not differ.
+    """
+    same = 0
+    while same < min(len(old), len(new)) and old[same].body.digest == new[same].body.digest:
+        same += 1
+    before = sum(block.body.tokens for block in new[:same])
+    old_rest = b"".join(block.body.ids for block in old[same:])
+    new_rest = b"".join(block.body.ids for block in new[same:])
+    common = common_ids(old_rest, new_rest)
+    if common * _ID_BYTES == min(len(old_rest), len(new_rest)):
+        return None
+    tokens = before + common
+    return Parting(tokens, same, _block_at(old, tokens), _block_at(new, tokens))
+
+
+def shared_tokens(old: Sequence[SnapshotBlock], new: Sequence[SnapshotBlock]) -> int:
+    """The longest common prefix of two prompts, in tokens."""
+    parted = parting(old, new)
+    if parted is not None:
+        return parted.tokens
+    return min(sum(block.body.tokens for block in old), sum(block.body.tokens for block in new))
+
+
+def common_ids(left: bytes, right: bytes) -> int:
+    """How many leading 32-bit ids are equal."""
+    count = min(len(left), len(right)) // _ID_BYTES
+    one = np.frombuffer(left, dtype=np.int32, count=count)
+    other = np.frombuffer(right, dtype=np.int32, count=count)
+    different = np.flatnonzero(one != other)
+    return int(different[0]) if len(different) else count
+
+
+def kept_within(old: bytes, new: bytes) -> int:
+    """About how many of `new`'s ids reappear in `old` in the same order, in runs of at least 12.
+
+    Both start at a difference. The effort is bounded: very different ids count as all changed.
+    """
+    kept = old_at = new_at = tries = runs = 0
+    while tries < _MOST_TRIES and runs < _MOST_RUNS:
+        window = new[new_at : new_at + _RUN * _ID_BYTES]
+        if len(window) < _RUN * _ID_BYTES:
+            return kept
+        found = _find_ids(old, window, old_at)
+        if found < 0:
+            new_at += _ID_BYTES
+            tries += 1
+            continue
+        length = common_ids(old[found:], new[new_at:])
+        kept += length
+        old_at, new_at = found + length * _ID_BYTES, new_at + length * _ID_BYTES
+        runs += 1
+    return kept
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step from the old blocks to the new ones: `kind` as in difflib, ranges of indices."""
+
+    kind: str
+    old_from: int
+    old_to: int
+    new_from: int
+    new_to: int
+
+
+@dataclass(frozen=True, slots=True)
+class Remains:
+    """What both prompts still share behind a difference.
+
+    `tokens` of the new one. Of those `first` are in the first pair of blocks, with what that has in
+    common before the difference; it `is_first_alike` if they are half of the block. Of the other
+    blocks `equal` are the same, `similar` at least half, and the rest `changed`. `steps` lead from
+    the old blocks to the new, with indices that count from the differing blocks on.
+    """
+
+    tokens: int
+    equal: int
+    similar: int
+    changed: int
+    steps: tuple[Step, ...]
+    first: int
+    is_first_alike: bool
+
+
+def remains(old: Sequence[SnapshotBlock], new: Sequence[SnapshotBlock], at: Parting) -> Remains:
+    """Compare what lies behind the first difference, block by block and within blocks."""
+    olds, news = old[at.old_block :][:_MOST_BLOCKS], new[at.block :][:_MOST_BLOCKS]
+    codes = SequenceMatcher(None, _keys(olds, "old"), _keys(news, "new"), autojunk=False).get_opcodes()
+    steps = tuple(Step(kind, *span) for kind, *span in codes)
+    tokens = equal = similar = changed = first = 0
+    for step in steps:
+        pairs = zip(olds[step.old_from : step.old_to], news[step.new_from : step.new_to], strict=False)
+        kept = [_kept(*pair) for pair in list(pairs)[: _MOST_PAIRS if step.kind == "replace" else None]]
+        tokens += sum(kept)
+        first = kept[0] if step is steps[0] and kept else first
+        if step.kind == "equal":
+            equal += len(kept)
+            continue
+        alike = sum(k * 2 >= block.body.tokens for k, block in zip(kept, news[step.new_from :], strict=False))
+        similar += alike
+        changed += max(step.old_to - step.old_from, step.new_to - step.new_from) - alike
+    # What the first block has in common before the difference is part of the common prefix.
+    inside = at.tokens - sum(block.body.tokens for block in new[: at.block])
+    return Remains(
+        tokens=max(0, tokens - (inside if first else 0)),
+        equal=equal,
+        similar=similar,
+        changed=changed,
+        steps=steps,
+        first=first,
+        is_first_alike=first * 2 >= news[0].body.tokens > 0,
+    )
+
+
+def _kept(old: SnapshotBlock, new: SnapshotBlock) -> int:
+    """Tokens of `new` that `old` has in the same order."""
+    if old.role != new.role:
+        return 0
+    same = common_ids(old.body.ids, new.body.ids)
+    return same + kept_within(old.body.ids[same * _ID_BYTES :], new.body.ids[same * _ID_BYTES :])
+
+
+def _keys(blocks: Sequence[SnapshotBlock], side: str) -> list[tuple[str, bytes]]:
+    # The opening of an answer is no content: it must not match another one's.
+    return [
+        (
+            f"{block.role}\0{side}" if block.path == ANSWER and not block.body.length else block.role,
+            block.body.text_digest,
+        )
+        for block in blocks
+    ]
+
+
+def _find_ids(ids: bytes, window: bytes, start: int) -> int:
+    found = ids.find(window, start)
+    while found >= 0 and found % _ID_BYTES:
+        found = ids.find(window, found + 1)
+    return found
+
+
+def _block_at(blocks: Sequence[SnapshotBlock], tokens: int) -> int:
+    done = 0
+    for index, block in enumerate(blocks):
+        done += block.body.tokens
+        if tokens < done:
+            return index
+    return len(blocks) - 1
