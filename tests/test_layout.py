@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "hotprefix"
 ROOMS = (
     "base", "profiles", "keys", "models", "prompt", "kv", "pages", "cache",
-    "diagnosis", "modes", "ledger", "tenants", "engine", "api", "app", "bench",
+    "diagnosis", "modes", "ledger", "sessions", "tenants", "engine", "api", "app", "bench",
 )  # fmt: skip
 """A room imports only itself and rooms before it, except that `app` registers `bench`."""
 OPENVINO_ROOMS = {"engine", "models", "bench"}
@@ -81,9 +81,9 @@ def test_no_module_reads_the_environment_when_imported() -> None:
     for path in FILES:
         for node in ast.parse(path.read_text(encoding="utf-8")).body:
             if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-                assert "os.environ" not in ast.unparse(node) or isinstance(node, ast.Import | ast.ImportFrom), (
-                    path
-                )
+                assert "os.environ" not in ast.unparse(node) or isinstance(
+                    node, ast.Import | ast.ImportFrom
+                ), path
 
 
 def test_every_invariant_names_tests_that_exist() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from dataclasses import dataclass
 
@@ -29,7 +29,7 @@ _SHOWN_FIELDS = 32
 @dataclass(frozen=True, slots=True)
 class Job:
     """What the engine is to do: `n` answers to each prompt. `ignored` are fields without effect;
-    `headers` go on the response."""
+    `headers` go on the response; `settled` is awaited with the bill before the answer's last word."""
 
     model: str
     turns: Sequence[TurnRequest]
@@ -37,6 +37,7 @@ class Job:
     n: int
     ignored: Sequence[str] = ()
     headers: Sequence[tuple[bytes, bytes]] = ()
+    settled: Callable[[Bill], Awaitable[None]] | None = None
 
 
 class Generation:
@@ -55,7 +56,7 @@ class Generation:
             async for burst in feed.bursts():
                 for prompt, delta in await self._checked(burst, account):
                     shower.fold(prompt, delta)
-            bill = await self._settled(account)
+            bill = await self._settled(job, account)
         await send_json(self._send, 200, shower.whole(bill), self._headers(job, account))
 
     async def stream(self, job: Job, shower: Shower) -> None:
@@ -75,7 +76,7 @@ class Generation:
                     events += [shower.show(prompt, delta) for prompt, delta in arrivals]
                     if shown := b"".join(events):
                         await send_events(self._send, shown)
-                tail = shower.end(await self._settled(account))
+                tail = shower.end(await self._settled(job, account))
             except ClientGoneError:
                 raise
             except Exception as error:
@@ -93,7 +94,7 @@ class Generation:
                 wanted = self._record.request_id if not number else f"{self._record.request_id}.{number}"
                 name = claims.enter_context(inflight.claim(wanted))
                 prompt = turn.prompt.token_ids
-                requests.append(GenerationRequest(name, prompt, job.sampling, job.n, turn.tenant))
+                requests.append(GenerationRequest(name, prompt, job.sampling, job.n, turn.cache_tenant))
             inflight.refuse_if_aborting()
             for request in requests:
                 engine.check(request)
@@ -124,10 +125,13 @@ class Generation:
             passed.append((prompt, delta))
         return iter(passed)
 
-    async def _settled(self, account: Account) -> Bill:
+    async def _settled(self, job: Job, account: Account) -> Bill:
         if not account.is_complete:
             raise LogicError("a stream of the engine ended without a last delta that has the usage")
-        return await account.settle()
+        bill = await account.settle()
+        if job.settled is not None:
+            await job.settled(bill)
+        return bill
 
     def _headers(self, job: Job, account: Account) -> list[tuple[bytes, bytes]]:
         return [*ignored_header(job.ignored), *job.headers, *account.headers()]

@@ -95,7 +95,7 @@ class Caching:
             self._pinner.unpin(entry.pin)
 
     def _history(self, request: TurnRequest) -> TokenHistory:
-        root = self._pinner.root_for(request.tenant)
+        root = self._pinner.root_for(request.cache_tenant)
         return TokenHistory(root, request.prompt.token_ids, self._block_size)
 
     def _begin_explicit(self, turn: Turn) -> None:
@@ -160,17 +160,17 @@ class Caching:
         if known is None:
             return False
         ttl = self._ttl(turn, marker)
-        self.book.add(Entry(key, turn.request.tenant, tokens, ttl, now + ttl, known.pin))
+        self.book.add(Entry(key, turn.request.cache_tenant, tokens, ttl, now + ttl, known.pin))
         return True
 
     async def _keep(self, turn: Turn, marker: Marker, key: BlockKey, tokens: int) -> bool:
         request, now = turn.request, self._clock.now()
         ttl = self._ttl(turn, marker)
         pin = f"entry-{uuid4().hex}"
-        if not await self._pinner.pin(pin, request.tenant, request.prompt.token_ids[:tokens]):
+        if not await self._pinner.pin(pin, request.cache_tenant, request.prompt.token_ids[:tokens]):
             turn.pin_failed = True
             return False
-        for gone in self.book.add(Entry(key, request.tenant, tokens, ttl, now + ttl, pin)):
+        for gone in self.book.add(Entry(key, request.cache_tenant, tokens, ttl, now + ttl, pin)):
             self._pinner.unpin(gone.pin)
         return True
 

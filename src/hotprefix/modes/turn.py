@@ -18,6 +18,7 @@ class TurnRequest:
     `parameters` are those that change the prefix (model name, tools' digest, template variables)
     by name; `session` is true for Responses requests with the session cache enabled; `scene` is
     the client's conversation or prompt name, if it gave one; `warnings` are what its reader ignored.
+    `partition`, unless empty, takes the tenant's place in the caches: scenes that share nothing.
     """
 
     tenant: str
@@ -29,6 +30,12 @@ class TurnRequest:
     parameters: dict[str, str] = field(default_factory=dict)
     scene: str = ""
     warnings: tuple[str, ...] = ()
+    partition: str = ""
+
+    @property
+    def cache_tenant(self) -> str:
+        """Whose keys, pins and answers this request uses."""
+        return self.partition or self.tenant
 
 
 @dataclass(slots=True)
