@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from hotprefix.base.ids import BlockKey, RequestId
@@ -176,7 +177,12 @@ class ScriptedEngine:
                 aborted = request.request_id in self._aborted
                 delta = answer.abort() if aborted else answer.step()
                 last = all(a.done for a in answers)
-                yield _ended(delta, request, answers) if last else delta
+                if last:
+                    yield _ended(delta, request, answers)
+                elif drawn == 1:
+                    yield replace(delta, usage=_usage(request, answers))
+                else:
+                    yield delta
             step += 1
 
     def _script(self, request: GenerationRequest) -> list[int]:
@@ -216,7 +222,8 @@ class _Answer:
             self.done = True
             text += self._text.finish()
         self._said += text
-        return Delta(self._number, text, (token,), self._logprobs(token), reason)
+        stop = next((stop for stop in self._sampling.stop if self._said.endswith(stop)), None)
+        return Delta(self._number, text, (token,), self._logprobs(token), reason, stop)
 
     def abort(self) -> Delta:
         self.done = True
@@ -237,14 +244,8 @@ class _Answer:
 
 
 def _ended(delta: Delta, request: GenerationRequest, answers: Sequence[_Answer]) -> Delta:
-    usage = Usage(len(request.prompt_ids), len(request.prompt_ids) // 2, sum(a.tokens for a in answers))
-    return Delta(
-        delta.index,
-        delta.text,
-        delta.token_ids,
-        delta.logprobs,
-        delta.finish_reason,
-        usage=usage,
-        timings=Timings(0.0, 0.01, 0.02),
-        last=True,
-    )
+    return replace(delta, usage=_usage(request, answers), timings=Timings(0.0, 0.01, 0.02), last=True)
+
+
+def _usage(request: GenerationRequest, answers: Sequence[_Answer]) -> Usage:
+    return Usage(len(request.prompt_ids), len(request.prompt_ids) // 2, sum(a.tokens for a in answers))

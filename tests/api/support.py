@@ -115,6 +115,7 @@ async def in_process(
             log=wrap_logger(log, processors=[]),
             clock=SystemClock(),
             profile=load_profiles().get(profile),
+            profiles=load_profiles(),
             caching=Caching(EntryBook(100), engine, clock or SystemClock(), engine.block_size),
         )
         app = build_application(service)

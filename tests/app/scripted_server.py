@@ -26,8 +26,8 @@ def main() -> None:
     log = configure_logs(LogLevel.INFO, LogFormat.JSON, sys.stderr)
     prompts = PromptBuilder(engine.model.tokenizer, engine.model.template, limit=4095)
     sock = bind(settings.host, settings.port)
-    profile = load_profiles().default
-    serve_engine(engine, prompts, CollectorRegistry(), settings, profile, sock, log=log, out=Console())
+    profiles = load_profiles()
+    serve_engine(engine, prompts, CollectorRegistry(), settings, profiles, sock, log=log, out=Console())
 
 
 if __name__ == "__main__":

@@ -11,7 +11,14 @@ from starlette.types import Receive, Scope, Send
 
 from hotprefix.api.body import read_json
 from hotprefix.api.chat_answer import ChatAnswer, PlainReader, Reader, no_logprobs, shown_logprobs
-from hotprefix.api.chat_request import ChatRequest, NamedTool, parse_chat
+from hotprefix.api.chat_request import (
+    ChatFields,
+    ChatMessage,
+    ChatRequest,
+    NamedTool,
+    ToolDefinition,
+    parse_chat,
+)
 from hotprefix.api.conversation import Conversation
 from hotprefix.api.frame import Frame
 from hotprefix.api.generation import Generation, Job, tenant_of
@@ -60,7 +67,7 @@ class ChatEndpoint:
             top_logprobs=request.wanted_logprobs,
             grammar=grammar_of(request, tools),
         )
-        conversation = conversation_of(request, MarkerReader(self._service.profile))
+        conversation = conversation_of(request.messages, request.tools, MarkerReader(self._service.profile))
         turn = await self._prompting.turn(conversation, tools, request.variables, tenant)
         self._prompting.require_fit(turn.prompt.token_ids, sampling.max_tokens, "messages")
         return Job(request.model, [turn], sampling, request.n or 1, request.ignored())
@@ -83,11 +90,18 @@ class ChatEndpoint:
         return ChatAnswer(reader, shown_logprobs(tokenizer) if request.logprobs else no_logprobs)
 
 
-def conversation_of(request: ChatRequest, reader: MarkerReader) -> Conversation:
-    """The messages with their content blocks and markers."""
+def conversation_of(
+    messages: Sequence[ChatMessage],
+    tools: Sequence[ToolDefinition] | None,
+    reader: MarkerReader,
+    *,
+    root: str = "messages",
+    tools_root: str = "tools",
+) -> Conversation:
+    """The messages with their content blocks and markers. The roots are where both stand in the body."""
     conversation = Conversation(warnings=reader.warnings)
-    for number, message in enumerate(request.messages):
-        place = f"messages[{number}]"
+    for number, message in enumerate(messages):
+        place = f"{root}[{number}]"
         plain = message.plain()
         reader.misplaced(
             message.cache_control, f"{place}.cache_control", "put it into an element of a content array"
@@ -100,18 +114,20 @@ def conversation_of(request: ChatRequest, reader: MarkerReader) -> Conversation:
             for path, text, mark in message.parts
         ]
         conversation.add(plain, blocks)
-    for number, tool in enumerate(request.tools or ()):
+    for number, tool in enumerate(tools or ()):
         mark = (tool.model_extra or {}).get("cache_control")
-        reader.misplaced(mark, f"tools[{number}].cache_control", "tools are part of the system message")
+        reader.misplaced(
+            mark, f"{tools_root}[{number}].cache_control", "tools are part of the system message"
+        )
     return conversation
 
 
-def offered_tools(request: ChatRequest) -> list[dict[str, Any]]:
+def offered_tools(request: ChatFields) -> list[dict[str, Any]]:
     """The tools that the model gets to see; with `tool_choice` "none" it sees none."""
     return [] if request.tool_choice == "none" else [tool.plain() for tool in request.tools or ()]
 
 
-def grammar_of(request: ChatRequest, tools: Sequence[dict[str, Any]]) -> Grammar | None:
+def grammar_of(request: ChatFields, tools: Sequence[dict[str, Any]]) -> Grammar | None:
     """What the answer has to look like. A tool call that is required goes before a format."""
     choice = request.tool_choice
     if isinstance(choice, NamedTool):

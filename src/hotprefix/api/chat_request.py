@@ -188,29 +188,15 @@ Variables = Annotated[dict[str, Any], AfterValidator(_variables)]
 """What a client may hand to the chat template."""
 
 
-class ChatRequest(GenerationFields):
-    """A chat completion that was asked for."""
+class ChatFields(Wire):
+    """What the answer may look like, for every dialect that says it as OpenAI's chat does."""
 
-    messages: Annotated[list[ChatMessage], Field(fail_fast=True, min_length=1, max_length=_MOST_MESSAGES)]
-    max_completion_tokens: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
     logprobs: bool | None = None
     top_logprobs: Annotated[int, Field(ge=0, le=20)] | None = None
     response_format: ResponseFormat | None = None
     tools: Annotated[list[ToolDefinition], Field(fail_fast=True, max_length=128)] | None = None
     tool_choice: ToolChoice | None = None
     parallel_tool_calls: bool | None = None
-    chat_template_kwargs: Variables | None = None
-    enable_thinking: bool | None = None
-    modalities: list[Literal["text"]] | None = None
-    audio: Annotated[Any, BeforeValidator(unsupported("this server has no audio"))] = None
-    functions: Annotated[Any, BeforeValidator(unsupported("use 'tools'"))] = None
-    function_call: Annotated[Any, BeforeValidator(unsupported("use 'tool_choice'"))] = None
-    web_search_options: Annotated[Any, BeforeValidator(unsupported("this server does not search"))] = None
-    metadata: Any = None
-    store: Any = None
-    service_tier: Any = None
-    safety_identifier: Any = None
-    prompt_cache_key: Any = None
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
@@ -228,17 +214,36 @@ class ChatRequest(GenerationFields):
         return self
 
     @property
+    def wanted_logprobs(self) -> int | None:
+        """Alternatives per token, or None for no log-probabilities at all."""
+        return (self.top_logprobs or 0) if self.logprobs else None
+
+
+class ChatRequest(GenerationFields, ChatFields):
+    """A chat completion that was asked for."""
+
+    messages: Annotated[list[ChatMessage], Field(fail_fast=True, min_length=1, max_length=_MOST_MESSAGES)]
+    max_completion_tokens: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
+    chat_template_kwargs: Variables | None = None
+    enable_thinking: bool | None = None
+    modalities: list[Literal["text"]] | None = None
+    audio: Annotated[Any, BeforeValidator(unsupported("this server has no audio"))] = None
+    functions: Annotated[Any, BeforeValidator(unsupported("use 'tools'"))] = None
+    function_call: Annotated[Any, BeforeValidator(unsupported("use 'tool_choice'"))] = None
+    web_search_options: Annotated[Any, BeforeValidator(unsupported("this server does not search"))] = None
+    metadata: Any = None
+    store: Any = None
+    service_tier: Any = None
+    safety_identifier: Any = None
+    prompt_cache_key: Any = None
+
+    @property
     def variables(self) -> dict[str, Any]:
         """What the chat template gets beside messages and tools."""
         variables = dict(self.chat_template_kwargs or {})
         if self.enable_thinking is not None:
             variables.setdefault("enable_thinking", self.enable_thinking)
         return variables
-
-    @property
-    def wanted_logprobs(self) -> int | None:
-        """Alternatives per token, or None for no log-probabilities at all."""
-        return (self.top_logprobs or 0) if self.logprobs else None
 
 
 def parse_chat(document: dict[str, Any]) -> ChatRequest:

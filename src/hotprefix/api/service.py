@@ -15,6 +15,7 @@ from hotprefix.api.settings import ApiSettings
 from hotprefix.base.clock import Clock
 from hotprefix.engine.front import EngineFront
 from hotprefix.modes.caching import Caching
+from hotprefix.profiles.loader import ProfileBook
 from hotprefix.profiles.profile import Profile
 from hotprefix.prompt.chat import Message, Tool
 from hotprefix.prompt.spans import ContentBlock, SpannedPrompt
@@ -54,7 +55,8 @@ class Prompts(Protocol):
 @dataclass(frozen=True, slots=True)
 class Service:
     """`workers` tokenise, so that the event loop never waits for a long prompt. `profile` says how the
-    caches behave and what is reported; `caching` keeps explicit and session entries."""
+    caches behave and what is reported, `profiles` are all there are, for dialects with rules of their own;
+    `caching` keeps explicit and session entries."""
 
     engine: EngineFront
     prompts: Prompts
@@ -65,4 +67,5 @@ class Service:
     log: FilteringBoundLogger
     clock: Clock
     profile: Profile
+    profiles: ProfileBook
     caching: Caching

@@ -20,8 +20,7 @@ from hotprefix.app.sizes import show_size
 from hotprefix.app.wiring import application, new_metrics, prompt_builder, running_engine, served_model, texts
 from hotprefix.engine.front import EngineFront, ServedModel
 from hotprefix.models.store import ModelStore
-from hotprefix.profiles.loader import load_profiles
-from hotprefix.profiles.profile import Profile
+from hotprefix.profiles.loader import ProfileBook, load_profiles
 
 
 def serve(
@@ -31,7 +30,8 @@ def serve(
 
     The address is taken first, so that a taken one is an error before the model is loaded.
     """
-    profile = load_profiles(settings.profiles_dir).get(settings.profile)
+    profiles = load_profiles(settings.profiles_dir)
+    profiles.get(settings.profile)
     with closing(bind(settings.host, settings.port)) as sock:
         manifest = store.resolve(settings.model)
         with progress.status(f"Loading {manifest.name} …") as status:
@@ -42,7 +42,7 @@ def serve(
             with engine_life as engine:
                 status.stop()
                 prompts = prompt_builder(manifest, model, known.answers)
-                serve_engine(engine, prompts, metrics.registry, settings, profile, sock, log=log, out=out)
+                serve_engine(engine, prompts, metrics.registry, settings, profiles, sock, log=log, out=out)
 
 
 def serve_engine(
@@ -50,7 +50,7 @@ def serve_engine(
     prompts: Prompts,
     registry: CollectorRegistry,
     settings: ServeSettings,
-    profile: Profile,
+    profiles: ProfileBook,
     sock: socket.socket,
     *,
     log: FilteringBoundLogger,
@@ -59,7 +59,7 @@ def serve_engine(
     """Serve an engine that is ready on a bound socket until a signal comes."""
 
     async def run() -> None:
-        with application(engine, prompts, registry, log, settings, profile) as built:
+        with application(engine, prompts, registry, log, settings, profiles) as built:
             serving = Serving(built.app, built.inflight, log, drain_timeout=settings.drain_timeout)
             with serving.stopped_by_signals():
                 await serving.run(sock, lambda: announce(engine.model, settings, url_of(sock), out))

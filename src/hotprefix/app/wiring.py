@@ -28,7 +28,7 @@ from hotprefix.engine.settings import EngineSettings
 from hotprefix.models.manifest import ModelManifest
 from hotprefix.modes.caching import Caching
 from hotprefix.modes.entries import EntryBook
-from hotprefix.profiles.profile import Profile
+from hotprefix.profiles.loader import ProfileBook
 from hotprefix.prompt.answers import AnswerMemory
 from hotprefix.prompt.builder import PromptBuilder
 from hotprefix.prompt.hf_tokenizer import HfTokenizer
@@ -134,7 +134,7 @@ def application(
     registry: CollectorRegistry,
     log: FilteringBoundLogger,
     settings: ServeSettings,
-    profile: Profile,
+    profiles: ProfileBook,
 ) -> Iterator[Application]:
     """The HTTP side in front of an engine; entered on the event loop that serves it."""
     inflight = InFlight(engine)
@@ -148,7 +148,8 @@ def application(
             registry=registry,
             log=log,
             clock=SystemClock(),
-            profile=profile,
+            profile=profiles.get(settings.profile),
+            profiles=profiles,
             caching=Caching(EntryBook(_ENTRIES), engine, SystemClock(), engine.block_size),
         )
         yield Application(build_application(service), inflight)
