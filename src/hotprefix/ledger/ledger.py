@@ -29,10 +29,16 @@ class Ledger:
     """
 
     def __init__(
-        self, store: LedgerStore, *, limit: int = _WAITING_ROWS, complain: Callable[[str], None] | None = None
+        self,
+        store: LedgerStore,
+        *,
+        limit: int = _WAITING_ROWS,
+        retry_seconds: float = _RETRY_SECONDS,
+        complain: Callable[[str], None] | None = None,
     ) -> None:
         self._store = store
         self._limit = limit
+        self._retry_seconds = retry_seconds
         self._complain = complain
         self._waiting: deque[Entry] = deque()
         self._change = Condition()
@@ -158,7 +164,7 @@ class Ledger:
             self._failures += 1
             self._change.notify_all()
             if not self._closing:
-                self._change.wait_for(lambda: self._closing, _RETRY_SECONDS)
+                self._change.wait_for(lambda: self._closing, self._retry_seconds)
                 return True
             return False
 

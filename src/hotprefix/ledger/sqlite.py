@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from threading import Lock
+from threading import Event, Lock
 from typing import Any
 
 from hotprefix.ledger.columns import Value, values
@@ -15,6 +15,7 @@ from hotprefix.ledger.row import LedgerRow
 from hotprefix.ledger.schema import INSERT, MIGRATIONS, VERSION_TABLE, pending
 
 _BUSY_SECONDS = 30.0
+_PAUSE_SECONDS = 0.02
 _FETCH = 5000
 
 
@@ -56,9 +57,13 @@ class SqliteStore:
         connection = sqlite3.connect(
             self._path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
         )
-        connection.execute("PRAGMA journal_mode = WAL")
-        # NORMAL would survive a killed process, but not a power cut.
-        connection.execute("PRAGMA synchronous = FULL")
+        try:
+            _use_log(connection)
+            # NORMAL would survive a killed process, but not a power cut.
+            connection.execute("PRAGMA synchronous = FULL")
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
     def _migrate(self) -> None:
@@ -83,6 +88,20 @@ class SqliteStore:
             if self._writer.in_transaction:
                 self._writer.execute("ROLLBACK")
             raise
+
+
+def _use_log(connection: sqlite3.Connection) -> None:
+    """Switch to the write-ahead log. SQLite does not wait for its lock here, so that is for us to do."""
+    pause = Event()
+    for _ in range(round(_BUSY_SECONDS / _PAUSE_SECONDS)):
+        try:
+            connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+                raise
+            pause.wait(_PAUSE_SECONDS)
+    connection.execute("PRAGMA journal_mode = WAL")
 
 
 @contextmanager
