@@ -10,6 +10,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from hotprefix.api.body import ClientGoneError
+from hotprefix.api.envelopes import encoded, envelope_of
 from hotprefix.api.errors import problem_of
 from hotprefix.api.record import Record, attach
 from hotprefix.api.respond import send_bytes
@@ -67,10 +68,13 @@ class Boundary:
         record.error = problem.code or problem.kind
         if problem.kind == "server_error":
             self._service.log.error("request failed", request_id=record.request_id, exc_info=error)
+        envelope = envelope_of(record.path)
         headers = [(b"content-type", b"application/json"), *problem.headers]
+        headers += envelope.headers(record.request_id)
         if problem.status in (408, 413):
             headers.append((b"connection", b"close"))
-        await send_bytes(send, problem.status, problem.body(), headers)
+        body = encoded(envelope, problem, record.request_id)
+        await send_bytes(send, envelope.status(problem), body, headers)
 
     def _labelled(self, send: Send, record: Record) -> Send:
         label = (b"x-request-id", record.request_id.encode())
