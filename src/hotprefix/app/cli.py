@@ -15,6 +15,7 @@ from rich.markup import escape
 from hotprefix import __version__
 from hotprefix.app.model_commands import models_app
 from hotprefix.app.serve_command import SERVE_EPILOG, serve_command
+from hotprefix.app.usage_command import USAGE_EPILOG, usage_command
 from hotprefix.base.errors import HotprefixError
 
 _EXTRA_COMMANDS = "hotprefix.bench.command"
@@ -33,6 +34,7 @@ def build_app() -> typer.Typer:
     )
     app.command("serve", epilog=SERVE_EPILOG)(serve_command)
     app.add_typer(models_app, name="models")
+    app.command("usage", epilog=USAGE_EPILOG)(usage_command)
     app.command("version")(version_command)
     if importlib.util.find_spec("hotprefix.bench") and importlib.util.find_spec(_EXTRA_COMMANDS):
         app.add_typer(importlib.import_module(_EXTRA_COMMANDS).bench_app, name="bench")

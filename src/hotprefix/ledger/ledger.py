@@ -92,9 +92,11 @@ class Ledger:
     def _take(self, row: LedgerRow, stored: Future[None] | None) -> None:
         with self._change:
             if not self._closing and len(self._waiting) < self._limit:
+                if not self._waiting:
+                    # The thread sleeps only while nothing waits; waking it is most of what this costs.
+                    self._change.notify_all()
                 self._waiting.append((row, stored))
                 self._recorded += 1
-                self._change.notify_all()
                 return
             self.dropped += 1
             first = self.dropped == 1

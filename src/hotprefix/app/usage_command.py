@@ -1,0 +1,173 @@
+"""`hotprefix usage`: who used what, and what the caches saved of it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from contextlib import closing
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+from rich.text import Text
+
+from hotprefix.app.state import default_state_dir, ledger_file
+from hotprefix.ledger.errors import LedgerError
+from hotprefix.ledger.export import export
+from hotprefix.ledger.query import HIT_RATE_FORMULA, Dimension, Span, Totals, totals, totals_by
+from hotprefix.ledger.store import LedgerStore, open_store
+
+USAGE_EPILOG = """
+[bold]Examples[/]
+
+hotprefix usage --by reason --since 2026-11-01
+
+hotprefix usage --export usage.parquet --url postgresql://me@db/hotprefix
+"""
+
+_FORMATS = ["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S%z"]
+_WIDE = 200
+
+StateDir = Annotated[
+    Path | None,
+    typer.Option("--state-dir", help="The server's state folder. Default: ~/.local/state/hotprefix."),
+]
+Url = Annotated[
+    str | None,
+    typer.Option(
+        "--url",
+        envvar="HOTPREFIX_LEDGER_URL",
+        help="A ledger in PostgreSQL, postgresql://…, in place of the one in the state folder.",
+    ),
+]
+By = Annotated[Dimension, typer.Option("--by", help="What the totals are grouped by.")]
+Since = Annotated[
+    datetime | None, typer.Option("--since", formats=_FORMATS, help="From then on; UTC unless it says so.")
+]
+Until = Annotated[datetime | None, typer.Option("--until", formats=_FORMATS, help="Before then.")]
+Export = Annotated[
+    Path | None,
+    typer.Option("--export", help="Write every request to this .csv or .parquet file.", dir_okay=False),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def usage_command(
+    by: By = Dimension.MODEL,
+    since: Since = None,
+    until: Until = None,
+    export_file: Export = None,
+    as_json: AsJson = False,
+    state_dir: StateDir = None,
+    url: Url = None,
+) -> None:
+    """Show what was used: requests, tokens by class, hit rate and money."""
+    span = Span(_seconds(since), _seconds(until))
+    out = Console()
+    if not out.is_terminal:
+        # A pipe has no width: nothing is squeezed for it.
+        out = Console(width=_WIDE)
+    with closing(_open(url, state_dir)) as store:
+        if export_file is not None:
+            _tell_export(export(store, export_file, span), export_file, out, as_json=as_json)
+            return
+        groups, sums = totals_by(store, by, span), totals(store, span)
+    if as_json:
+        out.print_json(data=_facts(by, groups, sums))
+    elif groups:
+        out.print(_table(by, groups, sums))
+        out.print(HIT_RATE_FORMULA, style="dim", highlight=False)
+    else:
+        out.print("No requests in the ledger for this time.")
+
+
+def _open(url: str | None, state_dir: Path | None) -> LedgerStore:
+    if url is not None:
+        return open_store(url)
+    file = ledger_file(state_dir or default_state_dir(os.environ))
+    if not file.exists():
+        raise LedgerError(
+            f"There is no ledger {file}. A server writes it; name the server's folder with --state-dir, or "
+            "its database with --url."
+        )
+    return open_store(file)
+
+
+def _seconds(time: datetime | None) -> float | None:
+    if time is None:
+        return None
+    return (time if time.tzinfo is not None else time.replace(tzinfo=UTC)).timestamp()
+
+
+def _tell_export(count: int, file: Path, out: Console, *, as_json: bool) -> None:
+    if as_json:
+        out.print_json(data={"requests": count, "file": str(file)})
+    else:
+        out.print(f"Wrote {count:,} requests to {escape(str(file))}.", highlight=False, soft_wrap=True)
+
+
+def _facts(by: Dimension, groups: Sequence[Totals], sums: Sequence[Totals]) -> dict[str, Any]:
+    return {
+        "by": by.value,
+        "groups": [{by.value: group.key} | _numbers(group) for group in groups],
+        "totals": [_numbers(total) for total in sums],
+        "formula": HIT_RATE_FORMULA,
+    }
+
+
+def _numbers(total: Totals) -> dict[str, Any]:
+    """Money as text: a JSON number would be read as a float."""
+    return {
+        "requests": total.requests,
+        "requests_hit": total.hits,
+        "prompt": total.prompt,
+        "computed": total.computed,
+        "read": total.read,
+        "written": total.written,
+        "free": total.free,
+        "output": total.output,
+        "hit_rate": total.hit_rate,
+        "request_hit_rate": total.request_hit_rate,
+        "first_token_seconds": total.first_token,
+        "lost_tokens": total.lost_tokens,
+        "money": _exact(total.money),
+        "lost_money": _exact(total.lost_money),
+        "currency": total.currency,
+    }
+
+
+def _table(by: Dimension, groups: Sequence[Totals], sums: Sequence[Totals]) -> Table:
+    table = Table(by.value, header_style="bold")
+    headings = ("requests", "hit", "prompt", "computed", "read", "written", "free", "output")
+    for heading in (*headings, "hit rate", "first token", "lost tokens", "money"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for group in groups:
+        table.add_row(Text(group.key or "–"), *_cells(group))
+    table.add_section()
+    for total in sums:
+        table.add_row("total", *_cells(total), style="bold")
+    return table
+
+
+def _cells(total: Totals) -> list[str]:
+    counts = (
+        total.requests, total.hits, total.prompt, total.computed, total.read, total.written, total.free,
+        total.output,
+    )  # fmt: skip
+    first = "–" if total.first_token is None else f"{total.first_token * 1000:,.0f} ms"
+    return [
+        *(f"{count:,}" for count in counts),
+        f"{total.hit_rate:.1%}",
+        first,
+        f"{total.lost_tokens:,}",
+        f"{total.money:,.6f} {total.currency}",
+    ]
+
+
+def _exact(money: Decimal) -> str:
+    return format(money.normalize(), "f")
