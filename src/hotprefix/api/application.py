@@ -8,6 +8,7 @@ from starlette.types import ASGIApp
 from hotprefix.api.boundary import Boundary
 from hotprefix.api.chat import ChatEndpoint
 from hotprefix.api.completions import CompletionsEndpoint
+from hotprefix.api.dashscope.endpoint import NativeEndpoint, multimodal_route, text_route
 from hotprefix.api.probes import HealthEndpoint, MetricsEndpoint, ModelEndpoint, ModelsEndpoint, ReadyEndpoint
 from hotprefix.api.service import Service
 from hotprefix.api.tokenize import TokenizeEndpoint
@@ -32,4 +33,9 @@ def build_application(service: Service) -> ASGIApp:
             Route(f"{prefix}/models", models, methods=["GET"]),
             Route(f"{prefix}/models/{{name:path}}", model, methods=["GET"]),
         ]
+    text, multimodal = NativeEndpoint(service, text_route), NativeEndpoint(service, multimodal_route)
+    routes += [
+        Route("/api/v1/services/aigc/text-generation/generation", text, methods=["POST"]),
+        Route("/api/v1/services/aigc/multimodal-generation/generation", multimodal, methods=["POST"]),
+    ]
     return Boundary(Router(routes, redirect_slashes=False), service)

@@ -76,7 +76,7 @@ class DashScopeEnvelope(OpenAiEnvelope):
 
 
 class AnthropicEnvelope:
-    """`{"type": "error", "error": {"type", "message"}, "request_id"}`, with Anthropic's types and statuses."""
+    """`{"type": "error", "error": {"type", "message"}, "request_id"}`: Anthropic's types and statuses."""
 
     def status(self, problem: Problem) -> int:
         if problem.code == "overloaded" or problem.status == 503:
