@@ -50,6 +50,17 @@ def test_a_table_with_totals_and_the_formula(state: Path) -> None:
     assert "hit rate = read / prompt" in shown
 
 
+def test_a_narrow_terminal_gets_fewer_numbers_but_whole_ones(
+    state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = usage("--state-dir", str(state), "--by", "model").output
+    assert "--json shows every number" in shown
+    assert "0.000150 CNY" in shown
+    assert "…" not in shown
+
+
 def test_json_has_every_number_and_exact_money(state: Path) -> None:
     told = json.loads(usage("--state-dir", str(state), "--by", "model", "--json").output)
     assert [group["model"] for group in told["groups"]] == [

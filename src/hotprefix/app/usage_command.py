@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -32,6 +32,22 @@ hotprefix usage --export usage.parquet --url postgresql://me@db/hotprefix
 
 _FORMATS = ["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S%z"]
 _WIDE = 200
+_UNBOUND = 10_000
+_CELLS: dict[str, Callable[[Totals], str]] = {
+    "requests": lambda total: f"{total.requests:,}",
+    "hit": lambda total: f"{total.hits:,}",
+    "prompt": lambda total: f"{total.prompt:,}",
+    "computed": lambda total: f"{total.computed:,}",
+    "read": lambda total: f"{total.read:,}",
+    "written": lambda total: f"{total.written:,}",
+    "free": lambda total: f"{total.free:,}",
+    "output": lambda total: f"{total.output:,}",
+    "hit rate": lambda total: f"{total.hit_rate:.1%}",
+    "first token": lambda total: "–" if total.first_token is None else f"{total.first_token * 1000:,.0f} ms",
+    "lost tokens": lambda total: f"{total.lost_tokens:,}",
+    "money": lambda total: f"{total.money:,.6f} {total.currency}",
+}
+_NARROW = ("requests", "prompt", "read", "output", "hit rate", "money")
 
 StateDir = Annotated[
     Path | None,
@@ -80,8 +96,7 @@ def usage_command(
     if as_json:
         out.print_json(data=_facts(by, groups, sums))
     elif groups:
-        out.print(_table(by, groups, sums))
-        out.print(HIT_RATE_FORMULA, style="dim", highlight=False)
+        _show_table(by, groups, sums, out)
     else:
         out.print("No requests in the ledger for this time.")
 
@@ -141,32 +156,26 @@ def _numbers(total: Totals) -> dict[str, Any]:
     }
 
 
-def _table(by: Dimension, groups: Sequence[Totals], sums: Sequence[Totals]) -> Table:
+def _table(by: Dimension, groups: Sequence[Totals], sums: Sequence[Totals], headings: Sequence[str]) -> Table:
     table = Table(by.value, header_style="bold")
-    headings = ("requests", "hit", "prompt", "computed", "read", "written", "free", "output")
-    for heading in (*headings, "hit rate", "first token", "lost tokens", "money"):
+    for heading in headings:
         table.add_column(heading, justify="right", no_wrap=True)
     for group in groups:
-        table.add_row(Text(group.key or "–"), *_cells(group))
+        table.add_row(Text(group.key or "–"), *(_CELLS[heading](group) for heading in headings))
     table.add_section()
     for total in sums:
-        table.add_row("total", *_cells(total), style="bold")
+        table.add_row("total", *(_CELLS[heading](total) for heading in headings), style="bold")
     return table
 
 
-def _cells(total: Totals) -> list[str]:
-    counts = (
-        total.requests, total.hits, total.prompt, total.computed, total.read, total.written, total.free,
-        total.output,
-    )  # fmt: skip
-    first = "–" if total.first_token is None else f"{total.first_token * 1000:,.0f} ms"
-    return [
-        *(f"{count:,}" for count in counts),
-        f"{total.hit_rate:.1%}",
-        first,
-        f"{total.lost_tokens:,}",
-        f"{total.money:,.6f} {total.currency}",
-    ]
+def _show_table(by: Dimension, groups: Sequence[Totals], sums: Sequence[Totals], out: Console) -> None:
+    table = _table(by, groups, sums, tuple(_CELLS))
+    if out.measure(table, options=out.options.update(width=_UNBOUND)).maximum > out.width:
+        # Rather fewer numbers than halves of numbers.
+        table = _table(by, groups, sums, _NARROW)
+        out.print("This window is narrow; --json shows every number.", style="dim")
+    out.print(table)
+    out.print(HIT_RATE_FORMULA, style="dim", highlight=False)
 
 
 def _exact(money: Decimal) -> str:
