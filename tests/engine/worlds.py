@@ -11,6 +11,7 @@ from hotprefix.base.clock import ManualClock
 from hotprefix.base.ids import RequestId
 from hotprefix.cache.base import KvCache
 from hotprefix.cache.logits import LogitsStore
+from hotprefix.cache.pins import PinBoard
 from hotprefix.cache.prefix import PrefixCache
 from hotprefix.cache.rules import ReuseRules
 from hotprefix.cache.uncached import UncachedCache
@@ -154,6 +155,7 @@ class World:
             block_bytes=1,
             max_tokens=blocks * block,
             root_for=lambda tenant: CacheScope("fake", "digests", tenant=tenant).root(),
+            pins=PinBoard(self.cache, blocks // 2) if isinstance(self.cache, PrefixCache) else None,
         )
         self.stepper = Stepper(parts, self.clock, self.observer)
         self.answers: list[Answer] = []

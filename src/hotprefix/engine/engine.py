@@ -196,13 +196,13 @@ class Engine:
                 self._closed = True
             self._run_commands()
             self._stepper.end_all(FinishReason.ABORTED, "The server stopped before the answer was finished.")
+            self._stepper.close()
             self._stepper.flush_gauges()
             self._ready.set()
 
     def _next_commands(self) -> bool:
         """Run what was posted; sleep while there is nothing to do. False once stopping."""
         if self._stepper.idle and not self._inbox:
-            self._stepper.close()
             self._stepper.flush_gauges()
         with self._wake:
             while self._stepper.idle and not self._inbox and not self._stopping:
