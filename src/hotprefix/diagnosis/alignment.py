@@ -11,7 +11,7 @@ import numpy as np
 from hotprefix.diagnosis.snapshot import ANSWER, SnapshotBlock
 
 _ID_BYTES = 4
-_RUN = 12
+_RUN = 16
 _MOST_TRIES = 512
 _MOST_RUNS = 32
 _MOST_BLOCKS = 400
@@ -44,7 +44,12 @@ def parting(old: Sequence[SnapshotBlock], new: Sequence[SnapshotBlock]) -> Parti
     if common * _ID_BYTES == min(len(old_rest), len(new_rest)):
         return None
     tokens = before + common
-    return Parting(tokens, same, _block_at(old, tokens), _block_at(new, tokens))
+    old_block, block = _block_at(old, tokens), _block_at(new, tokens)
+    first = min(old_block, block)
+    # Where one text is longer at its end, the other prompt is already in its next block.
+    if _start(old, first) == _start(new, first):
+        old_block = block = first
+    return Parting(tokens, same, old_block, block)
 
 
 def shared_tokens(old: Sequence[SnapshotBlock], new: Sequence[SnapshotBlock]) -> int:
@@ -65,7 +70,7 @@ def common_ids(left: bytes, right: bytes) -> int:
 
 
 def kept_within(old: bytes, new: bytes) -> int:
-    """About how many of `new`'s ids reappear in `old` in the same order, in runs of at least 12.
+    """About how many of `new`'s ids reappear in `old` in the same order, in runs of at least 16.
 
     Both start at a difference. The effort is bounded: very different ids count as all changed.
     """
@@ -102,8 +107,8 @@ class Remains:
     """What both prompts still share behind a difference.
 
     `tokens` of the new one. Of those `first` are in the first pair of blocks, with what that has in
-    common before the difference; it `is_first_alike` if they are half of the block. Of the other
-    blocks `equal` are the same, `similar` at least half, and the rest `changed`. `steps` lead from
+    common before the difference; it `is_first_alike` if they are most of the block. Of the
+    other blocks `equal` are the same, `similar` mostly, and the rest `changed`. `steps` lead from
     the old blocks to the new, with indices that count from the differing blocks on.
     """
 
@@ -118,8 +123,10 @@ class Remains:
 
 def remains(old: Sequence[SnapshotBlock], new: Sequence[SnapshotBlock], at: Parting) -> Remains:
     """Compare what lies behind the first difference, block by block and within blocks."""
-    olds, news = old[at.old_block :][:_MOST_BLOCKS], new[at.block :][:_MOST_BLOCKS]
-    codes = SequenceMatcher(None, _keys(olds, "old"), _keys(news, "new"), autojunk=False).get_opcodes()
+    olds, news = _contents(old[at.old_block :]), _contents(new[at.block :])
+    if not olds or not news:
+        return Remains(0, 0, 0, 0, (), 0, False)
+    codes = SequenceMatcher(None, _keys(olds), _keys(news), autojunk=False).get_opcodes()
     steps = tuple(Step(kind, *span) for kind, *span in codes)
     tokens = equal = similar = changed = first = 0
     for step in steps:
@@ -130,19 +137,19 @@ def remains(old: Sequence[SnapshotBlock], new: Sequence[SnapshotBlock], at: Part
         if step.kind == "equal":
             equal += len(kept)
             continue
-        alike = sum(k * 2 >= block.body.tokens for k, block in zip(kept, news[step.new_from :], strict=False))
+        alike = sum(_is_most(k, block) for k, block in zip(kept, news[step.new_from :], strict=False))
         similar += alike
         changed += max(step.old_to - step.old_from, step.new_to - step.new_from) - alike
     # What the first block has in common before the difference is part of the common prefix.
-    inside = at.tokens - sum(block.body.tokens for block in new[: at.block])
+    inside = at.tokens - _start(new, at.block)
     return Remains(
-        tokens=max(0, tokens - (inside if first else 0)),
+        tokens=max(0, tokens - (inside if first or steps[0].kind == "delete" else 0)),
         equal=equal,
         similar=similar,
         changed=changed,
         steps=steps,
         first=first,
-        is_first_alike=first * 2 >= news[0].body.tokens > 0,
+        is_first_alike=_is_most(first, news[0]),
     )
 
 
@@ -154,15 +161,18 @@ def _kept(old: SnapshotBlock, new: SnapshotBlock) -> int:
     return same + kept_within(old.body.ids[same * _ID_BYTES :], new.body.ids[same * _ID_BYTES :])
 
 
-def _keys(blocks: Sequence[SnapshotBlock], side: str) -> list[tuple[str, bytes]]:
-    # The opening of an answer is no content: it must not match another one's.
-    return [
-        (
-            f"{block.role}\0{side}" if block.path == ANSWER and not block.body.length else block.role,
-            block.body.text_digest,
-        )
-        for block in blocks
-    ]
+def _is_most(kept: int, block: SnapshotBlock) -> bool:
+    return kept * 4 >= block.body.tokens * 3 > 0
+
+
+def _contents(blocks: Sequence[SnapshotBlock]) -> Sequence[SnapshotBlock]:
+    """The blocks without the opening of an answer that is not known, which is no content."""
+    is_open = bool(blocks) and blocks[-1].path == ANSWER and not blocks[-1].body.length
+    return blocks[: -1 if is_open else None][:_MOST_BLOCKS]
+
+
+def _keys(blocks: Sequence[SnapshotBlock]) -> list[tuple[str, bytes]]:
+    return [(block.role, block.body.text_digest) for block in blocks]
 
 
 def _find_ids(ids: bytes, window: bytes, start: int) -> int:
@@ -170,6 +180,10 @@ def _find_ids(ids: bytes, window: bytes, start: int) -> int:
     while found >= 0 and found % _ID_BYTES:
         found = ids.find(window, found + 1)
     return found
+
+
+def _start(blocks: Sequence[SnapshotBlock], index: int) -> int:
+    return sum(block.body.tokens for block in blocks[:index])
 
 
 def _block_at(blocks: Sequence[SnapshotBlock], tokens: int) -> int:

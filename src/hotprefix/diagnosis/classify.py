@@ -80,7 +80,7 @@ def _tools(case: Case) -> Verdict | None:
             return Verdict(Reason.TOOLS_CHANGED, case.after.path)
         return None
     shown = _shows(leads[0], case.old.tools) or _shows(leads[1], case.new.tools)
-    if not is_tool_block and not (leads[0] != leads[1] and shown):
+    if not is_tool_block and not (case.before.body.lead_digest != case.after.body.lead_digest and shown):
         return None
     says_the_same = change.reason is not Reason.TOOLS_CHANGED
     return Verdict(change.reason, change.path, change.detail, change.tool, says_the_same)
@@ -101,14 +101,14 @@ def _is_in_lead(case: Case, parameter: str) -> bool:
 def _rendering(case: Case, parameter: str, has_same_text: bool) -> Verdict:
     """The client sent the same text; the template or the tokenizer made something else of it."""
     before, after = case.before.body, case.after.body
-    if case.before.path == ANSWER and not has_same_text and before.lead == after.lead:
+    if case.before.path == ANSWER and not has_same_text and before.lead_digest == after.lead_digest:
         return _answer(case)
     call = _call(case)
     if call is not None:
         return call
     if parameter:
         return Verdict(Reason.PARAM_CHANGED, f"parameters.{parameter}", parameter, parameter)
-    if before.lead == after.lead and not before.is_altered:
+    if before.lead_digest == after.lead_digest and not before.is_altered:
         return Verdict(Reason.RETOKENISED, case.after.path, says_the_same=True)
     if case.before.path == ANSWER:
         return Verdict(Reason.GENERATION_PROMPT, case.after.path)

@@ -9,7 +9,7 @@ from hotprefix.diagnosis.alignment import Parting, Remains, parting, remains, sh
 from hotprefix.diagnosis.classify import Case, Verdict, classify
 from hotprefix.diagnosis.reason import Divergence, Reason
 from hotprefix.diagnosis.snapshot import PromptSnapshot, SnapshotBlock
-from hotprefix.diagnosis.text import common_length, excerpt
+from hotprefix.diagnosis.text import EXCERPT, common_length, excerpt
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,12 +74,13 @@ def _change(
     case: Case, olds: Sequence[SnapshotBlock], news: Sequence[SnapshotBlock], scope: Scope
 ) -> tuple[Change, int] | None:
     rest = remains(olds, news, case.at)
-    if rest.tokens < scope.least and not rest.first:
+    if not rest.steps:
         return None
     verdict = classify(case, olds, news, rest, changed_parameter(case.old, case.new))
     kept = rest.tokens
     if verdict.says_the_same:
         kept += news[case.at.block].body.tokens - rest.first
+    kept = min(kept, sum(block.body.tokens for block in news) - case.at.tokens)
     if kept < scope.least or not _is_credible(verdict, rest, case):
         return None
     divergence = _divergence(verdict.path, case.at, olds, news)
@@ -88,7 +89,7 @@ def _change(
 
 def _is_credible(verdict: Verdict, rest: Remains, case: Case) -> bool:
     """Whether this is one prompt that was changed, rather than two that have something in common."""
-    if verdict.says_the_same or (case.new.scene and case.old.scene == case.new.scene):
+    if verdict.says_the_same:
         return True
     if verdict.reason in (Reason.BLOCK_VANISHED, Reason.BLOCK_INSERTED, Reason.HEAD_TRIMMED):
         step = rest.steps[0]
@@ -102,12 +103,34 @@ def _is_credible(verdict: Verdict, rest: Remains, case: Case) -> bool:
 def _divergence(
     path: str, at: Parting, olds: Sequence[SnapshotBlock], news: Sequence[SnapshotBlock]
 ) -> Divergence:
-    before = "".join(block.body.rendered for block in olds[at.same : at.old_block + 1])
-    after = "".join(block.body.rendered for block in news[at.same : at.block + 1])
+    start = _context_start(news, at.same)
+    before = _rendered(olds[start:], at.old_block - start)
+    after = _rendered(news[start:], at.block - start)
     char = common_length(before, after)
     if before == after:
         return Divergence(path, at.block, at.tokens, "", "")
     return Divergence(path, at.block, at.tokens, excerpt(before, char), excerpt(after, char))
+
+
+def _context_start(blocks: Sequence[SnapshotBlock], same: int) -> int:
+    """The block from which on there is enough text to show before block `same`."""
+    start, before = same, 0
+    while start > 0 and before < EXCERPT and blocks[start - 1].body.is_complete:
+        start -= 1
+        before += len(blocks[start].body.rendered)
+    return start
+
+
+def _rendered(blocks: Sequence[SnapshotBlock], last: int) -> str:
+    """The text of the blocks up to index `last` and a little more, but not beyond one that was cut."""
+    parts: list[str] = []
+    behind = 0
+    for index, block in enumerate(blocks):
+        parts.append(block.body.rendered)
+        behind += len(parts[-1]) if index > last else 0
+        if behind >= EXCERPT or not block.body.is_complete:
+            break
+    return "".join(parts)
 
 
 def _region(snapshot: PromptSnapshot, scope: Scope) -> tuple[SnapshotBlock, ...]:

@@ -25,9 +25,9 @@ class BlockBody:
     """A block's content, shared by all snapshots that have it.
 
     `digest` is over text, template text and tokens, `text_digest` over the text alone. `text` and
-    `lead`, the template's text before it, are kept up to a bound; `length` is the whole text's. If
-    the template changed the text, `is_altered`, and `lead` is all that was rendered. `ids` are the
-    tokens from the end of the block before, as 32-bit integers.
+    `lead`, the template's text before it, are kept up to a bound; `length` is the whole text's;
+    `is_complete` if nothing was cut. If the template changed the text, `is_altered`, and `lead` is
+    all that was rendered. `ids` are the tokens from the end of the block before, 32 bits each.
     """
 
     digest: bytes
@@ -35,7 +35,9 @@ class BlockBody:
     text: str
     length: int
     lead: str
+    lead_digest: bytes
     is_altered: bool
+    is_complete: bool
     ids: bytes
 
     @property
@@ -47,11 +49,6 @@ class BlockBody:
     def rendered(self) -> str:
         """What the model reads, as far as it is kept."""
         return self.lead if self.is_altered else self.lead + self.text
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether all of the text is kept."""
-        return len(self.text) == self.length
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,7 +156,9 @@ def _body(text: str, lead: str, is_altered: bool, ids: bytes, limit: int) -> Blo
         text=text[:limit],
         length=len(text),
         lead=lead[:limit],
+        lead_digest=template,
         is_altered=is_altered,
+        is_complete=max(len(text), len(lead)) <= limit,
         ids=ids,
     )
 
