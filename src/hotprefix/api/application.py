@@ -5,6 +5,8 @@ from __future__ import annotations
 from starlette.routing import BaseRoute, Route, Router
 from starlette.types import ASGIApp
 
+from hotprefix.api.anthropic.endpoint import CountEndpoint, MessagesEndpoint
+from hotprefix.api.anthropic.rules import anthropic_rules, compatible_rules
 from hotprefix.api.boundary import Boundary
 from hotprefix.api.chat import ChatEndpoint
 from hotprefix.api.completions import CompletionsEndpoint
@@ -38,4 +40,10 @@ def build_application(service: Service) -> ASGIApp:
         Route("/api/v1/services/aigc/text-generation/generation", text, methods=["POST"]),
         Route("/api/v1/services/aigc/multimodal-generation/generation", multimodal, methods=["POST"]),
     ]
+    for prefix, rules in (("", anthropic_rules), ("/apps/anthropic", compatible_rules)):
+        messages, count = MessagesEndpoint(service, rules), CountEndpoint(service, rules)
+        routes += [
+            Route(f"{prefix}/v1/messages", messages, methods=["POST"]),
+            Route(f"{prefix}/v1/messages/count_tokens", count, methods=["POST"]),
+        ]
     return Boundary(Router(routes, redirect_slashes=False), service)

@@ -15,6 +15,7 @@ from hotprefix.api.bill import Bill
 from hotprefix.api.body import ClientGoneError
 from hotprefix.api.errors import problem_of
 from hotprefix.api.feed import Arrival, Feed, watching
+from hotprefix.api.prewarm import prefilled
 from hotprefix.api.record import record_of
 from hotprefix.api.respond import end_events, send_events, send_json, start_events
 from hotprefix.api.service import Service
@@ -29,7 +30,8 @@ _SHOWN_FIELDS = 32
 @dataclass(frozen=True, slots=True)
 class Job:
     """What the engine is to do: `n` answers to each prompt. `ignored` are fields without effect;
-    `headers` go on the response; `settled` is awaited with the bill before the answer's last word."""
+    `headers` go on the response; `settled` is awaited with the bill before the answer's last word;
+    with `prefill_only` nothing of the answers is shown or billed."""
 
     model: str
     turns: Sequence[TurnRequest]
@@ -38,6 +40,7 @@ class Job:
     ignored: Sequence[str] = ()
     headers: Sequence[tuple[bytes, bytes]] = ()
     settled: Callable[[Bill], Awaitable[None]] | None = None
+    prefill_only: bool = False
 
 
 class Generation:
@@ -100,6 +103,8 @@ class Generation:
                 engine.check(request)
             account = Account(self._service.caching, job.turns)
             streams = [engine.stream(request) for request in requests]
+            if job.prefill_only:
+                streams = [prefilled(stream) for stream in streams]
             try:
                 async with Feed(streams) as feed, watching(self._receive, feed.client_gone):
                     yield feed, account

@@ -36,7 +36,7 @@ def effective_markers(
             + ", ".join(marker.path for marker in ignored)
         )
         ordered = ordered[-rules.max_markers :]
-    _require_order(rules, ordered)
+    require_order(rules, ordered)
     return tuple(ordered)
 
 
@@ -46,7 +46,8 @@ def lookback_blocks(rules: ExplicitRules, marker: Marker) -> range:
     return range(marker.block, max(-1, marker.block - behind - 1), -1)
 
 
-def _require_order(rules: ExplicitRules, markers: Sequence[Marker]) -> None:
+def require_order(rules: ExplicitRules, markers: Sequence[Marker]) -> None:
+    """Raise `InvalidRequest` where a longer-lived marker comes after a shorter-lived one, if that matters."""
     if not rules.longer_ttl_first:
         return
     shortest: Marker | None = None
