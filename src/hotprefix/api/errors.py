@@ -10,7 +10,14 @@ from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 from starlette.exceptions import HTTPException
 
-from hotprefix.base.errors import InvalidRequest, Overloaded, RequestError, Unavailable
+from hotprefix.base.errors import (
+    InvalidRequest,
+    Overloaded,
+    RateLimited,
+    RequestError,
+    Unauthenticated,
+    Unavailable,
+)
 
 _SHOWN_VALUE = 60
 _INVALID = "invalid_request_error"
@@ -37,9 +44,13 @@ class Problem:
 
 def problem_of(error: BaseException, request_id: str) -> Problem:
     """What to tell the client. Anything unexpected is told without its details."""
+    if isinstance(error, Unauthenticated):
+        return Problem(
+            error.status, _INVALID, error.code, str(error), headers=((b"www-authenticate", b"Bearer"),)
+        )
     if isinstance(error, RequestError):
         return Problem(error.status, _INVALID, error.code, str(error), error.param)
-    if isinstance(error, Overloaded):
+    if isinstance(error, Overloaded | RateLimited):
         return _later(429, "rate_limit_error", error)
     if isinstance(error, Unavailable):
         return _later(503, "service_unavailable_error", error)

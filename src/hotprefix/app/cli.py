@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 
 from hotprefix import __version__
+from hotprefix.app.keys_command import keys_app
 from hotprefix.app.model_commands import models_app
 from hotprefix.app.serve_command import SERVE_EPILOG, serve_command
 from hotprefix.app.usage_command import USAGE_EPILOG, usage_command
@@ -34,6 +35,7 @@ def build_app() -> typer.Typer:
     )
     app.command("serve", epilog=SERVE_EPILOG)(serve_command)
     app.add_typer(models_app, name="models")
+    app.add_typer(keys_app, name="keys")
     app.command("usage", epilog=USAGE_EPILOG)(usage_command)
     app.command("version")(version_command)
     if importlib.util.find_spec("hotprefix.bench") and importlib.util.find_spec(_EXTRA_COMMANDS):

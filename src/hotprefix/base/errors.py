@@ -5,9 +5,12 @@ HotprefixError
 │   ├── InvalidRequest        a field is missing, of the wrong type or out of range
 │   ├── ContextLengthExceeded prompt (plus answer) is longer than the model or the arena holds
 │   ├── ModelNotFound         the request names a model that is not served here
+│   ├── Unauthenticated       there is no credential, or it is not (or no longer) valid
+│   ├── Forbidden             the credential is valid and does not allow this
 │   └── PayloadTooLarge       the body is over the limit
 ├── Unavailable               the server can't take the request now (503)
 │   ├── Overloaded            the waiting line is full
+│   ├── RateLimited           this credential or tenant has asked for too much for now (429)
 │   └── Draining              the server is shutting down
 ├── ModelError                a model can't be fetched, read or compiled
 │   ├── UnknownModel          no such name or path
@@ -60,6 +63,20 @@ class ModelNotFound(RequestError):
     code = "model_not_found"
 
 
+class Unauthenticated(RequestError):
+    """There is no credential, or it is not (or no longer) valid."""
+
+    status = 401
+    code = "invalid_api_key"
+
+
+class Forbidden(RequestError):
+    """The credential is valid and does not allow this."""
+
+    status = 403
+    code = "permission_denied"
+
+
 class PayloadTooLarge(RequestError):
     """The body is over the limit."""
 
@@ -82,6 +99,13 @@ class Overloaded(Unavailable):
     """The waiting line is full."""
 
     code = "overloaded"
+
+
+class RateLimited(Unavailable):
+    """A limit of this credential or tenant is reached; the message names it."""
+
+    status = 429
+    code = "rate_limit_exceeded"
 
 
 class Draining(Unavailable):
