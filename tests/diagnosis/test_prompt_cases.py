@@ -102,6 +102,19 @@ def test_T05_a_tool_more_or_less(old: int, new: int, detail: str) -> None:
     assert (report.reason, report.detail) == (Reason.TOOLS_CHANGED, detail)
 
 
+def test_T05_strange_and_deep_schemas() -> None:
+    deep: dict[str, object] = {}
+    for _ in range(400):
+        deep = {"properties": deep}
+    one, other = tool("odd", "A lone \ud800 surrogate and a number"), tool("odd", "A lone \ud801 surrogate")
+    for each in (one, other):
+        each["function"]["parameters"] = deep | {"maximum": 1 << 70}
+    world = World()
+    world.implicit(Chat([system(RULES), *turns(3), user("Go")], [one]))
+    report = world.implicit(Chat([system(RULES), *turns(3), user("Go")], [other]))
+    assert (report.reason, report.detail) == (Reason.TOOLS_CHANGED, "odd")
+
+
 def test_T06_schema_keys_in_another_order() -> None:
     keys = {name: {"type": "string", "description": f"The {name} to look for"} for name in "abcdef"}
     permuted = {name: keys[name] for name in "bafedc"}

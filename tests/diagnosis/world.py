@@ -9,7 +9,7 @@ from typing import Any
 
 from hotprefix.base.clock import ManualClock
 from hotprefix.diagnosis.explain import explain
-from hotprefix.diagnosis.facts import EXPLICIT, IMPLICIT, CacheRules, MarkerFacts, MissFacts, StoreFacts
+from hotprefix.diagnosis.facts import EXPLICIT, IMPLICIT, CacheRules, MissFacts, StoreFacts
 from hotprefix.diagnosis.memory import SnapshotMemory
 from hotprefix.diagnosis.reason import MissReport
 from hotprefix.diagnosis.snapshot import PromptSnapshot, SnapshotExtras, take_snapshot
@@ -236,6 +236,3 @@ def turns(count: int, words: int = 30, subject: str = "item") -> list[Message]:
             assistant(f"Put {subject} {number} on shelf {number + 3}. " + "Thank you. " * (words // 3))
         )
     return messages
-
-
-__all__ = ["EXPLICIT", "IMPLICIT", "MarkerFacts"]

@@ -22,10 +22,9 @@ def rewritten_call(old: str, new: str) -> int | None:
     if not olds or len(olds) != len(news):
         return None
     try:
-        values = [(_value(one), _value(other)) for one, other in zip(olds, news, strict=True)]
+        if not all(same_json(_value(one), _value(other)) for one, other in zip(olds, news, strict=True)):
+            return None
     except (ValueError, RecursionError):
-        return None
-    if not all(same_json(one, other) for one, other in values):
         return None
     return next((i for i, (one, other) in enumerate(zip(olds, news, strict=True)) if one != other), None)
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-import orjson
 
 from hotprefix.diagnosis.canonical import first_difference
 from hotprefix.diagnosis.reason import Reason
@@ -32,7 +31,7 @@ def tool_change(old: ToolSet, new: ToolSet) -> ToolChange | None:
         return None
     index = _first_other(old.tools, new.tools)
     before, after = old.tools[index : index + 1], new.tools[index : index + 1]
-    meanings = [[tool.canonical for tool in tools.tools] for tools in (old, new)]
+    meanings = [[tool.meaning for tool in tools.tools] for tools in (old, new)]
     if meanings[0] == meanings[1]:
         path = f"tools[{index}]" + _path_within(before[0], after[0])
         return ToolChange(Reason.ARG_KEY_ORDER, SCHEMA_KEY_ORDER, path, after[0].name)
@@ -67,7 +66,7 @@ def _first_other(old: Sequence[ToolRecord], new: Sequence[ToolRecord]) -> int:
 
 def _first_moved(old: Sequence[ToolRecord], new: Sequence[ToolRecord]) -> tuple[str, int]:
     """The tool that moved, and its new place: the one without which more of the lists agrees."""
-    before, after = [tool.canonical for tool in old], [tool.canonical for tool in new]
+    before, after = [tool.meaning for tool in old], [tool.meaning for tool in new]
     index = next(i for i, pair in enumerate(zip(before, after, strict=True)) if pair[0] != pair[1])
     left, arrived = before[index], after[index]
     if _agreement(before, after, arrived) > _agreement(before, after, left):
@@ -83,4 +82,7 @@ def _agreement(before: list[bytes], after: list[bytes], tool: bytes) -> int:
 def _path_within(before: ToolRecord, after: ToolRecord) -> str:
     if not before.text or not after.text:
         return ""
-    return first_difference(orjson.loads(before.text), orjson.loads(after.text))
+    try:
+        return first_difference(json.loads(before.text), json.loads(after.text))
+    except RecursionError:
+        return ""

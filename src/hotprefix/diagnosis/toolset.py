@@ -15,13 +15,18 @@ from hotprefix.diagnosis.canonical import canonical
 
 @dataclass(frozen=True, slots=True)
 class ToolRecord:
-    """One tool: `digest` of its JSON as sent, `canonical` of its meaning (without key order), and
-    the JSON itself unless it was longer than the bound (then empty)."""
+    """One tool: `digest` of its JSON as sent, and the JSON itself, or if that is longer than the
+    bound, only the digest of its meaning, `long_meaning`."""
 
     name: str
     digest: bytes
-    canonical: bytes
     text: bytes
+    long_meaning: bytes
+
+    @property
+    def meaning(self) -> bytes:
+        """A digest of the JSON without the order of keys."""
+        return self.long_meaning or _meaning(json.loads(self.text), self.text)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,12 +55,16 @@ def record_tools(tools: Sequence[Mapping[str, Any]], text_limit: int) -> ToolSet
 
 def _record(tool: Mapping[str, Any], text_limit: int) -> ToolRecord:
     text = _json(tool)
-    return ToolRecord(
-        name=tool_name(tool),
-        digest=_digest(text),
-        canonical=_digest(_json(canonical(tool))),
-        text=text if len(text) <= text_limit else b"",
-    )
+    if 0 < len(text) <= text_limit:
+        return ToolRecord(tool_name(tool), _digest(text), text, b"")
+    return ToolRecord(tool_name(tool), _digest(text), b"", _meaning(tool, text))
+
+
+def _meaning(tool: Mapping[str, Any], text: bytes) -> bytes:
+    try:
+        return _digest(_json(canonical(tool)))
+    except RecursionError:
+        return _digest(text)
 
 
 def tool_name(tool: Mapping[str, Any]) -> str:
@@ -72,5 +81,9 @@ def _digest(data: bytes) -> bytes:
 def _json(value: Any) -> bytes:
     try:
         return orjson.dumps(value)
-    except TypeError:  # lone surrogates, numbers beyond 64 bits
+    except TypeError:  # lone surrogates, numbers beyond 64 bits, or nested deeply
+        pass
+    try:
         return json.dumps(value, ensure_ascii=True).encode("ascii")
+    except RecursionError:  # too deep for anyone to compare
+        return b""
