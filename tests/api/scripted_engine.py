@@ -129,6 +129,10 @@ class ScriptedEngine:
     def block_size(self) -> int:
         return 32
 
+    @property
+    def evicted_blocks(self) -> int:
+        return 0
+
     def root_for(self, tenant: str) -> BlockKey:
         return CacheScope("scripted", "none", tenant=tenant).root()
 

@@ -23,7 +23,10 @@ from hotprefix.api.service import Service
 from hotprefix.api.settings import ApiSettings
 from hotprefix.app.serving import Serving
 from hotprefix.base.clock import Clock, SystemClock
+from hotprefix.diagnosis.memory import SnapshotMemory
+from hotprefix.ledger.ledger import Ledger
 from hotprefix.modes.caching import Caching
+from hotprefix.modes.doctor import Doctor
 from hotprefix.modes.entries import EntryBook
 from hotprefix.profiles.loader import DEFAULT_PROFILE, load_profiles
 from hotprefix.prompt.builder import PromptBuilder
@@ -99,9 +102,12 @@ async def in_process(
     *,
     profile: str = DEFAULT_PROFILE,
     clock: Clock | None = None,
+    ledger: Ledger | None = None,
 ) -> AsyncIterator[Server]:
     inflight = InFlight(engine)
     log = CapturingLogger()
+    time = clock or SystemClock()
+    caching = Caching(EntryBook(100), engine, time, engine.block_size)
     with ThreadPoolExecutor(1) as workers:
         service = Service(
             engine=engine,
@@ -116,7 +122,9 @@ async def in_process(
             clock=SystemClock(),
             profile=load_profiles().get(profile),
             profiles=load_profiles(),
-            caching=Caching(EntryBook(100), engine, clock or SystemClock(), engine.block_size),
+            caching=caching,
+            doctor=Doctor(SnapshotMemory(), caching, time, lambda: engine.evicted_blocks),
+            ledger=ledger,
         )
         app = build_application(service)
         transport = httpx.ASGITransport(app=app)

@@ -13,6 +13,7 @@ from starlette.types import Receive, Scope, Send
 from hotprefix.api.account import Account
 from hotprefix.api.bill import Bill
 from hotprefix.api.body import ClientGoneError
+from hotprefix.api.booking import Booking, booking_of, keep
 from hotprefix.api.errors import problem_of
 from hotprefix.api.feed import Arrival, Feed, watching
 from hotprefix.api.prewarm import prefilled
@@ -50,7 +51,9 @@ class Generation:
         self._service = service
         self._receive = receive
         self._send = send
+        self._scope = scope
         self._record = record_of(scope)
+        self._is_settled = False
         self._reasons: set[str] = set()
 
     async def whole(self, job: Job, shower: Shower) -> None:
@@ -101,17 +104,20 @@ class Generation:
             inflight.refuse_if_aborting()
             for request in requests:
                 engine.check(request)
-            account = Account(self._service.caching, job.turns)
+            account = Account(self._service.caching, self._service.doctor, job.turns)
             streams = [engine.stream(request) for request in requests]
             if job.prefill_only:
                 streams = [prefilled(stream) for stream in streams]
             try:
                 async with Feed(streams) as feed, watching(self._receive, feed.client_gone):
+                    await feed.require_submitted()
+                    account.examine()
                     yield feed, account
             finally:
                 self._record.model = job.model
                 self._record.usage = account.usage()
                 self._record.finish_reason = ",".join(sorted(self._reasons)) or None
+                self._book_unsettled(job, account)
 
     async def _checked(self, burst: Iterable[Arrival], account: Account) -> Iterator[Arrival]:
         """Count what passes, and turn an end that is no answer into an error."""
@@ -134,9 +140,27 @@ class Generation:
         if not account.is_complete:
             raise LogicError("a stream of the engine ended without a last delta that has the usage")
         bill = await account.settle()
+        self._is_settled = True
         if job.settled is not None:
             await job.settled(bill)
+        ledger = self._service.ledger
+        if ledger is not None:
+            finish = ",".join(sorted(self._reasons))
+            await keep(ledger, self._booking(job).row(bill, account.report, self._service.clock, finish))
         return bill
+
+    def _book_unsettled(self, job: Job, account: Account) -> None:
+        """The request ended early: what was done until then is booked all the same."""
+        if self._is_settled:
+            return
+        self._is_settled = True
+        bill = account.cancel()
+        if self._service.ledger is not None:
+            row = self._booking(job).row(bill, account.report, self._service.clock, FinishReason.ABORTED)
+            self._service.ledger.record(row)
+
+    def _booking(self, job: Job) -> Booking:
+        return booking_of(self._scope, self._record, job.turns[0], "")
 
     def _headers(self, job: Job, account: Account) -> list[tuple[bytes, bytes]]:
         return [*ignored_header(job.ignored), *job.headers, *account.headers()]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, TypeVar
 
 from hotprefix.api.conversation import Conversation
@@ -47,7 +48,9 @@ class Prompting:
             lambda: prompts.spanned(conversation.messages, conversation.blocks, tools, variables, tenant),
             "messages",
         )
-        return self._turn(prompt, tenant, tuple(conversation.markers), conversation.warnings)
+        turn = self._turn(prompt, tenant, tuple(conversation.markers), conversation.warnings)
+        parameters = {name: repr(value) for name, value in variables.items()}
+        return replace(turn, tools=tuple(tools), parameters=parameters)
 
     async def raw_turn(self, prompt: str | list[int], param: str, tenant: str) -> TurnRequest:
         """A raw prompt as the caches take it: no content blocks, so no markers."""

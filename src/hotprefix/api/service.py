@@ -14,7 +14,9 @@ from hotprefix.api.inflight import InFlight
 from hotprefix.api.settings import ApiSettings
 from hotprefix.base.clock import Clock
 from hotprefix.engine.front import EngineFront
+from hotprefix.ledger.ledger import Ledger
 from hotprefix.modes.caching import Caching
+from hotprefix.modes.doctor import Doctor
 from hotprefix.profiles.loader import ProfileBook
 from hotprefix.profiles.profile import Profile
 from hotprefix.prompt.chat import Message, Tool
@@ -69,3 +71,5 @@ class Service:
     profile: Profile
     profiles: ProfileBook
     caching: Caching
+    doctor: Doctor
+    ledger: Ledger | None

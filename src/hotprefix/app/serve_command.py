@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 from typing import Annotated, Any
@@ -14,6 +15,7 @@ from hotprefix.app.logs import configure_logs
 from hotprefix.app.model_commands import user_store
 from hotprefix.app.settings import CachePolicy, KvPrecision, LogFormat, LogLevel, ServeSettings
 from hotprefix.app.sizes import parse_size
+from hotprefix.app.state import default_state_dir
 from hotprefix.engine.settings import DecodeMode
 from hotprefix.models.catalogue import DEFAULT_MODEL
 from hotprefix.profiles.loader import DEFAULT_PROFILE
@@ -93,6 +95,14 @@ StateDir = Annotated[
     Path | None,
     _option(_OPERATION, "Folder for the ledger, sessions and keys. Default: ~/.local/state/hotprefix."),
 ]
+LedgerUrl = Annotated[
+    str | None,
+    _option(
+        _OPERATION,
+        "PostgreSQL for the ledger, postgresql://…; default: a file in the state folder.",
+        envvar="HOTPREFIX_LEDGER_URL",
+    ),
+]
 Format = Annotated[LogFormat, _option(_OPERATION, "auto: console on a terminal, else JSON.")]
 Level = Annotated[LogLevel, _option(_OPERATION, "The least that is logged.")]
 
@@ -120,6 +130,7 @@ def serve_command(
     log_format: Format = LogFormat.AUTO,
     log_level: Level = LogLevel.INFO,
     state_dir: StateDir = None,
+    ledger_url: LedgerUrl = None,
 ) -> None:
     """Serve a model over the OpenAI API; shared prompt prefixes are computed once."""
     from hotprefix.app.serve import serve  # brings OpenVINO, which the other commands don't wait for
@@ -143,7 +154,8 @@ def serve_command(
         drain_timeout=drain_timeout,
         log_format=log_format,
         log_level=log_level,
-        state_dir=state_dir,
+        state_dir=state_dir or default_state_dir(os.environ),
+        ledger_url=ledger_url,
         profile=profile,
         profiles_dir=profiles_dir,
     )

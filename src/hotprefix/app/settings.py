@@ -49,7 +49,10 @@ class LogLevel(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ServeSettings:
-    """Sizes in bytes, times in seconds, lengths in tokens; None means "the engine chooses"."""
+    """Sizes in bytes, times in seconds, lengths in tokens; None means "the engine chooses".
+
+    Without `state_dir` nothing outlives the server.
+    """
 
     host: str = "127.0.0.1"
     port: int = 8080
@@ -70,5 +73,6 @@ class ServeSettings:
     log_format: LogFormat = LogFormat.AUTO
     log_level: LogLevel = LogLevel.INFO
     state_dir: Path | None = None
+    ledger_url: str | None = None
     profile: str = DEFAULT_PROFILE
     profiles_dir: Path | None = None

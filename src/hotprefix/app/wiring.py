@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp
@@ -19,14 +20,19 @@ from hotprefix.api.metrics import ServerMetrics
 from hotprefix.api.service import Prompts, Service
 from hotprefix.api.settings import ApiSettings
 from hotprefix.app.settings import ServeSettings
+from hotprefix.app.state import ledger_file
 from hotprefix.base.clock import SystemClock
 from hotprefix.base.errors import ModelError
+from hotprefix.diagnosis.memory import SnapshotMemory
 from hotprefix.engine.engine import Engine
 from hotprefix.engine.front import EngineFront, ServedModel
 from hotprefix.engine.loader import load_engine
 from hotprefix.engine.settings import EngineSettings
+from hotprefix.ledger.ledger import Ledger
+from hotprefix.ledger.store import open_store
 from hotprefix.models.manifest import ModelManifest
 from hotprefix.modes.caching import Caching
+from hotprefix.modes.doctor import Doctor
 from hotprefix.modes.entries import EntryBook
 from hotprefix.profiles.loader import ProfileBook
 from hotprefix.prompt.answers import AnswerMemory
@@ -137,8 +143,14 @@ def application(
     profiles: ProfileBook,
 ) -> Iterator[Application]:
     """The HTTP side in front of an engine; entered on the event loop that serves it."""
-    inflight = InFlight(engine)
-    with ThreadPoolExecutor(_TOKENISING_THREADS, thread_name_prefix="hotprefix-tokenise") as workers:
+    inflight, clock = InFlight(engine), SystemClock()
+    caching = Caching(EntryBook(_ENTRIES), engine, clock, engine.block_size)
+    disabled = "" if settings.cache else "prefix cache"
+    doctor = Doctor(SnapshotMemory(), caching, clock, lambda: engine.evicted_blocks, disabled)
+    with (
+        ThreadPoolExecutor(_TOKENISING_THREADS, thread_name_prefix="hotprefix-tokenise") as workers,
+        open_ledger(settings, log) as ledger,
+    ):
         service = Service(
             engine=engine,
             prompts=prompts,
@@ -147,12 +159,31 @@ def application(
             workers=workers,
             registry=registry,
             log=log,
-            clock=SystemClock(),
+            clock=clock,
             profile=profiles.get(settings.profile),
             profiles=profiles,
-            caching=Caching(EntryBook(_ENTRIES), engine, SystemClock(), engine.block_size),
+            caching=caching,
+            doctor=doctor,
+            ledger=ledger,
         )
         yield Application(build_application(service), inflight)
+
+
+@contextmanager
+def open_ledger(settings: ServeSettings, log: FilteringBoundLogger) -> Iterator[Ledger | None]:
+    """The ledger in the state folder or at `--ledger-url`; None without either. Raises `LedgerError`."""
+    if settings.ledger_url is None and settings.state_dir is None:
+        yield None
+        return
+    where: str | Path = settings.ledger_url or ""
+    if settings.ledger_url is None and settings.state_dir is not None:
+        settings.state_dir.mkdir(parents=True, exist_ok=True)
+        where = ledger_file(settings.state_dir)
+    ledger = Ledger(open_store(where), complain=lambda text: log.warning("ledger", problem=text))
+    try:
+        yield ledger
+    finally:
+        ledger.close()
 
 
 def new_metrics(model: ServedModel) -> ServerMetrics:

@@ -145,6 +145,10 @@ class Engine:
     def block_size(self) -> int:
         return self._stepper.cache.block_size
 
+    @property
+    def evicted_blocks(self) -> int:
+        return self._stepper.cache.gauges().evicted
+
     def root_for(self, tenant: str) -> BlockKey:
         return self._stepper.root_for(tenant)
 

@@ -65,6 +65,11 @@ class EngineFront(Protocol):
         """Tokens in a KV block."""
         ...
 
+    @property
+    def evicted_blocks(self) -> int:
+        """Cached blocks that were dropped for room since the start."""
+        ...
+
     async def pin(self, name: str, tenant: str, token_ids: Sequence[int]) -> int:
         """Hold a computed prefix in the arena; tokens held, 0 if it has gone or pins are full."""
         ...

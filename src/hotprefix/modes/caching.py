@@ -8,7 +8,7 @@ from hotprefix.base.clock import Clock
 from hotprefix.base.ids import BlockKey
 from hotprefix.keys.chain import TokenHistory
 from hotprefix.modes.classes import Mode, TokenClasses
-from hotprefix.modes.entries import Entry, EntryBook
+from hotprefix.modes.entries import Entry, EntryBook, Tombstone
 from hotprefix.modes.marker import Marker
 from hotprefix.modes.pinner import Pinner
 from hotprefix.modes.rules import effective_markers, lookback_blocks, supports_explicit
@@ -89,6 +89,17 @@ class Caching:
         written = {ttl: count for ttl, count in turn.written.items() if count}
         return TokenClasses(turn.mode, total - hit - sum(written.values()), hit, written, output=output)
 
+    def marker_keys(self, turn: Turn) -> list[BlockKey]:
+        """The keys that the entries of a turn's markers have, in their order."""
+        if not turn.markers:
+            return []
+        history, spans = self._history(turn.request), turn.request.prompt.spans
+        return [history.key_at(spans[marker.block].end_token) for marker in turn.markers]
+
+    def gone(self, key: BlockKey) -> Tombstone | None:
+        """What became of an entry that can't be read any more."""
+        return self.book.gone(key, self._clock.now())
+
     def sweep(self) -> None:
         """Let go of what has expired."""
         for entry in self.book.sweep(self._clock.now()):
@@ -108,7 +119,7 @@ class Caching:
         turn.markers = effective_markers(rules, request.markers, turn.warnings)
         candidates = {block for marker in turn.markers for block in lookback_blocks(rules, marker)}
         self._find(turn, sorted(candidates, reverse=True))
-        turn.minimum = rules.minimum
+        turn.minimum = rules.minimum_for(request.model)
 
     def _begin_session(self, turn: Turn, rules: SessionRules) -> None:
         spans = turn.request.prompt.spans
@@ -183,7 +194,7 @@ class Caching:
     @staticmethod
     def _implicit_hit(turn: Turn, reused: int) -> int:
         rules = turn.request.profile.implicit
-        if rules is None or reused < rules.minimum:
+        if rules is None or reused < rules.minimum_for(turn.request.model):
             return 0
         return reused - reused % rules.quantum
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from hotprefix.diagnosis.reason import MissReport
 from hotprefix.modes.classes import Mode, TokenClasses
@@ -15,7 +17,7 @@ from hotprefix.prompt.spans import SpannedPrompt
 class TurnRequest:
     """What the caches need to know of a request.
 
-    `parameters` are those that change the prefix (model name, tools' digest, template variables)
+    `parameters` are those that change the prefix beside messages and `tools` (template variables),
     by name; `session` is true for Responses requests with the session cache enabled; `scene` is
     the client's conversation or prompt name, if it gave one; `warnings` are what its reader ignored.
     `partition`, unless empty, takes the tenant's place in the caches: scenes that share nothing.
@@ -31,6 +33,7 @@ class TurnRequest:
     scene: str = ""
     warnings: tuple[str, ...] = ()
     partition: str = ""
+    tools: tuple[Mapping[str, Any], ...] = ()
 
     @property
     def cache_tenant(self) -> str:

@@ -1,0 +1,187 @@
+"""Says of every request why the cache gave no more: gathers the facts, remembers the prompt."""
+
+from __future__ import annotations
+
+from collections import Counter, OrderedDict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from decimal import Decimal
+
+from hotprefix.base.clock import Clock
+from hotprefix.base.ids import BlockKey
+from hotprefix.diagnosis.explain import explain
+from hotprefix.diagnosis.facts import CacheRules, EngineFacts, Eviction, MarkerFacts, MissFacts, StoreFacts
+from hotprefix.diagnosis.memory import SnapshotMemory
+from hotprefix.diagnosis.reason import MissReport
+from hotprefix.diagnosis.snapshot import PromptSnapshot, SnapshotExtras, take_snapshot
+from hotprefix.modes.caching import Caching
+from hotprefix.modes.classes import Mode, TokenClasses
+from hotprefix.modes.turn import Turn
+from hotprefix.profiles.price import Price, price_of
+
+_COUNTED = 10_000
+"""Tenants whose writes without a read are counted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One request under examination: itself, the earlier one it resembles, and what stood in the way."""
+
+    turn: Turn
+    snapshot: PromptSnapshot
+    earlier: PromptSnapshot | None
+    keys: tuple[BlockKey, ...]
+    is_write_pending: bool
+
+
+class Doctor:
+    """Used on the event loop only. `evictions` counts the engine's evicted blocks; `disabled` names
+    a cache that is switched off."""
+
+    def __init__(
+        self,
+        memory: SnapshotMemory,
+        caching: Caching,
+        clock: Clock,
+        evictions: Callable[[], int],
+        disabled: str = "",
+    ) -> None:
+        self._memory = memory
+        self._caching = caching
+        self._clock = clock
+        self._evictions = evictions
+        self._disabled = disabled
+        self._writing: Counter[BlockKey] = Counter()
+        self._unread: OrderedDict[tuple[str, str], int] = OrderedDict()
+
+    def open(self, turn: Turn) -> Case:
+        """Look at a request while it is computed. Every case has to be closed."""
+        request = turn.request
+        extras = SnapshotExtras(
+            model=request.model,
+            parameters=request.parameters,
+            tools=request.tools,
+            markers=[marker.block for marker in turn.markers],
+            scene=request.scene,
+        )
+        snapshot = take_snapshot(request.prompt, extras, self._clock.now())
+        keys = tuple(self._caching.marker_keys(turn))
+        pending = any(self._writing[key] for key in keys)
+        self._writing.update(keys)
+        return Case(turn, snapshot, self._memory.nearest(request.tenant, snapshot), keys, pending)
+
+    def report(self, case: Case, classes: TokenClasses) -> MissReport:
+        """The reason, by what the request was billed as reading."""
+        turn, price = case.turn, self._price(case.turn)
+        facts = MissFacts(
+            snapshot=case.snapshot,
+            earlier=case.earlier,
+            mode=turn.mode.value,
+            matched=classes.read,
+            rules=_rules(turn),
+            markers=self._markers(turn),
+            store=self._store(case),
+            engine=EngineFacts(disabled=self._disabled),
+            money_per_million=float((price.input - _read_price(price, turn.mode)) * 1_000_000),
+        )
+        return explain(facts)
+
+    def close(self, case: Case, classes: TokenClasses | None, answer: tuple[str, Sequence[int]]) -> None:
+        """The request has ended; what it wrote and what it said is remembered. Without `classes` it
+        was cancelled, and only its prompt is."""
+        self._writing.subtract(case.keys)
+        for key in case.keys:
+            if self._writing[key] <= 0:
+                del self._writing[key]
+        snapshot = case.snapshot
+        if classes is not None:
+            snapshot = snapshot.answered(*answer)
+            self._count_unread(case.turn, classes)
+        expires = {
+            marker.block: entry.expires
+            for marker, key in zip(case.turn.markers, case.keys, strict=True)
+            if (entry := self._caching.book.find(key, self._clock.now())) is not None
+        }
+        self._memory.remember(case.turn.request.tenant, snapshot.written(expires))
+
+    def _markers(self, turn: Turn) -> MarkerFacts:
+        rules, counted = turn.request.profile.explicit, {marker.path for marker in turn.markers}
+        ignored: tuple[str, ...] = ()
+        if turn.mode is Mode.EXPLICIT:
+            ignored = tuple(marker.path for marker in turn.request.markers if marker.path not in counted)
+        both = turn.request.session and bool(turn.request.markers)
+        return MarkerFacts(
+            ignored=ignored,
+            most=rules.max_markers if rules is not None else 0,
+            missing=turn.short_by or None,
+            writes_unread=self._unread.get((turn.request.tenant, turn.request.scene), 0),
+            is_needed=turn.request.profile.implicit is None and not turn.request.markers,
+            is_unsupported=turn.markers_ignored,
+            conflict="explicit/session" if both else "",
+        )
+
+    def _store(self, case: Case) -> StoreFacts:
+        gone = next(
+            (stone for key in reversed(case.keys) if (stone := self._caching.gone(key)) is not None), None
+        )
+        evicted = Eviction.CAPACITY if gone is not None and gone.cause == "evicted" else None
+        if case.turn.mode is Mode.IMPLICIT and self._evictions():
+            evicted = Eviction.CAPACITY
+        expired = gone is not None and gone.cause == "expired"
+        return StoreFacts(
+            expired_for=self._clock.now() - gone.expired if gone is not None and expired else None,
+            ttl=_ttl(case.turn) if expired else None,
+            evicted=evicted,
+            is_write_pending=case.is_write_pending,
+            is_pin_failed=case.turn.pin_failed,
+        )
+
+    def _count_unread(self, turn: Turn, classes: TokenClasses) -> None:
+        if turn.mode is not Mode.EXPLICIT:
+            return
+        name = (turn.request.tenant, turn.request.scene)
+        writes = 0 if classes.read else self._unread.pop(name, 0) + bool(classes.write_total)
+        self._unread[name] = writes
+        self._unread.move_to_end(name)
+        if len(self._unread) > _COUNTED:
+            self._unread.popitem(last=False)
+
+    def _price(self, turn: Turn) -> Price:
+        day = datetime.fromtimestamp(self._clock.wall(), UTC).date()
+        return price_of(turn.request.profile, turn.request.model, day)
+
+
+def _rules(turn: Turn) -> CacheRules:
+    profile, model = turn.request.profile, turn.request.model
+    explicit, implicit = profile.explicit, profile.implicit
+    if turn.mode is Mode.EXPLICIT and explicit is not None:
+        return CacheRules(
+            minimum=explicit.minimum_for(model),
+            lookback=explicit.lookback,
+            lookback_counts_marker=explicit.lookback_counts_marker,
+        )
+    if turn.mode is Mode.SESSION and profile.session is not None:
+        return CacheRules(minimum=profile.session.minimum)
+    if implicit is not None:
+        return CacheRules(minimum=implicit.minimum_for(model), quantum=implicit.quantum)
+    return CacheRules()
+
+
+def _read_price(price: Price, mode: Mode) -> Decimal:
+    match mode:
+        case Mode.EXPLICIT:
+            return price.read_explicit
+        case Mode.SESSION:
+            return price.read_session
+        case _:
+            return price.read_implicit
+
+
+def _ttl(turn: Turn) -> float | None:
+    profile = turn.request.profile
+    if turn.mode is Mode.SESSION and profile.session is not None:
+        return profile.session.ttl_seconds
+    if profile.explicit is not None and turn.markers:
+        return profile.explicit.ttls.get(turn.markers[-1].ttl)
+    return None
