@@ -1,0 +1,53 @@
+"""Where a text may be tidied without changing what Markdown, or code in it, means."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
+_INDENTED = re.compile(r"(?: {4}|\t| {1,3}\t)")
+_COLUMNS = re.compile(r"\s*(?:[-=]+[ \t]+)+[-=]+\s*")
+_GRID = re.compile(r"\s*\+(?:[-=]+\+)+\s*")
+_CODE_SPAN = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)")
+_FRONT_MATTER = re.compile(r"\A(---|\+\+\+)[ \t]*\n.*?^\1[ \t]*$", re.MULTILINE | re.DOTALL)
+_CONFLICT = "======="
+
+
+def free_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Start and end of what is neither code (fenced, indented, in backticks), nor a line of a table,
+    nor front matter, nor the middle line of a merge conflict. Never reaches over a line end."""
+    front = _FRONT_MATTER.match(text)
+    at = skipped = front.end() if front else 0
+    fence = ""
+    conflict = False
+    for line in text[skipped:].split("\n"):
+        start, at = at, at + len(line) + 1
+        opening = _FENCE.fullmatch(line)
+        if fence:
+            if opening and opening[1].startswith(fence) and not opening[2].strip():
+                fence = ""
+            continue
+        if opening and not ("`" in opening[1] and "`" in opening[2]):
+            fence = opening[1]
+            continue
+        if line.startswith("<<<<<<< "):
+            conflict = True
+        elif line.startswith(">>>>>>> "):
+            conflict = False
+        elif not (conflict and line == _CONFLICT) and not _is_kept(line):
+            yield from _outside_code_spans(line, start)
+
+
+def _is_kept(line: str) -> bool:
+    if _INDENTED.match(line) or "|" in line:
+        return True
+    return _COLUMNS.fullmatch(line) is not None or _GRID.fullmatch(line) is not None
+
+
+def _outside_code_spans(line: str, start: int) -> Iterator[tuple[int, int]]:
+    at = 0
+    for span in _CODE_SPAN.finditer(line):
+        yield start + at, start + span.start()
+        at = span.end()
+    yield start + at, start + len(line)
