@@ -38,7 +38,7 @@ def test_version() -> None:
 def test_defaults(asked: list[ServeSettings]) -> None:
     result = RUNNER.invoke(build_app(), ["serve"])
     assert result.exit_code == 0, result.output
-    assert asked == [ServeSettings(model=DEFAULT_MODEL)]
+    assert asked == [ServeSettings(model=DEFAULT_MODEL, state_dir=default_state_dir(os.environ))]
 
 
 def test_every_option_arrives(asked: list[ServeSettings], tmp_path: Path) -> None:
