@@ -46,7 +46,7 @@ NASTY = st.sampled_from(
             "ᄀ",
             "ᅡ",
         ),
-        *("\U0001f469\u200d\U0001f52c", "---\n", "+++\n", "<<<<<<< a\n", ">>>>>>> b\n", "Now: 09:14\n"),
+        *("\U0001f469\u200d\U0001f52c", "中", "가", "ᄀ", "ᅡ"),
         "x-anthropic-billing-header: cch=a1b2c; rest",
     ]
 )

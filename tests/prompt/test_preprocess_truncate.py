@@ -14,7 +14,7 @@ from tests.prompt.test_preprocess import draft_of
 TURNS = st.lists(st.integers(1, 60), min_size=1, max_size=60)
 
 
-@given(st.integers(0, 50), TURNS, st.integers(100, 400))
+@given(st.integers(0, 50), TURNS, st.integers(120, 400))
 def test_what_is_left_fits(head: int, turns: list[int], limit: int) -> None:
     dropped = turns_to_drop(head, turns, limit)
     assert 0 <= dropped < len(turns)
