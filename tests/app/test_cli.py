@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import os
 import socket
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from hotprefix.app import serve as serve_module
 from hotprefix.app import serve_command as command_module
 from hotprefix.app.cli import build_app
 from hotprefix.app.settings import CachePolicy, KvPrecision, LogFormat, ServeSettings
+from hotprefix.app.state import default_state_dir
 from hotprefix.engine.settings import DecodeMode
 from hotprefix.models.catalogue import DEFAULT_MODEL
 from tests.tiny_gguf import write_tiny_gguf
