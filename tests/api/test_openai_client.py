@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,48 +11,13 @@ import openai
 import pytest
 
 from hotprefix.base.errors import Overloaded, Unavailable
-from tests.api.scripted_engine import ScriptedEngine
-from tests.api.support import HELLO, Server, in_process, on_socket
+from tests.api.remote import Remote
+from tests.api.support import HELLO
 
 TOOLS: Any = [
     {"type": "function", "function": {"name": "weather", "parameters": {"type": "object", "properties": {}}}}
 ]
 CALL = '<tool_call>{"name": "weather", "arguments": {"city": "Paris"}}</tool_call>'
-
-
-class Remote:
-    """A server whose loop runs in another thread, so that a blocking client can talk to it."""
-
-    def __init__(self) -> None:
-        self.engine = ScriptedEngine()
-        self.server: Server | None = None
-        self.url = ""
-        self._loop = asyncio.new_event_loop()
-        self._stop = asyncio.Event()
-        self._up = threading.Event()
-        self._thread = threading.Thread(target=self._run)
-
-    def __enter__(self) -> Remote:
-        self._thread.start()
-        assert self._up.wait(10)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join()
-
-    def _run(self) -> None:
-        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
-            runner.run(self._serve())
-
-    async def _serve(self) -> None:
-        async with (
-            in_process(self.engine, profile="hotprefix") as self.server,
-            on_socket(self.server) as sock,
-        ):
-            self.url = sock.url
-            self._up.set()
-            await self._stop.wait()
 
 
 @pytest.fixture
