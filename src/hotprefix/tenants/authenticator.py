@@ -66,7 +66,9 @@ def credential_of(headers: Mapping[str, str]) -> str:
     authorization = headers.get("authorization", "").strip()
     if authorization:
         scheme, _, rest = authorization.partition(" ")
-        return rest.strip() if scheme.lower() == "bearer" else authorization
+        token = rest.strip() if scheme.lower() == "bearer" else authorization
+        if token:
+            return token
     return next((value for name in _HEADERS if (value := headers.get(name, "").strip())), "")
 
 

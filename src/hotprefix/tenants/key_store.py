@@ -64,7 +64,7 @@ class KeyStore:
     def list(self, tenant: str | None = None) -> list[ApiKey]:
         """All keys, revoked ones too, oldest first; or those of one tenant."""
         where, parameters = ("WHERE tenant = ?", (tenant,)) if tenant is not None else ("", ())
-        query = f"SELECT {_COLUMNS} FROM api_key {where} ORDER BY created, id"
+        query = f"SELECT {_COLUMNS} FROM api_key {where} ORDER BY created, rowid"
         return [_key(row) for row in self._database.rows(query, parameters)]
 
     def get(self, key_id: str) -> ApiKey:

@@ -110,7 +110,7 @@ class PublicStore:
 
     def list(self) -> list[PublicPrefix]:
         """All, oldest first."""
-        query = "SELECT id, name, created, document FROM public_prefix ORDER BY created, id"
+        query = "SELECT id, name, created, document FROM public_prefix ORDER BY created, rowid"
         return [_prefix(row) for row in self._database.rows(query)]
 
     def remove(self, prefix_id: str) -> PublicPrefix:
