@@ -47,6 +47,9 @@ def test_roots_and_owners_change_where_the_zone_ends() -> None:
     assert [history.owner_of(block) for block in range(4)] == [PUBLIC, PUBLIC, ALICE, ALICE]
     assert history.root == ALICE
     assert history.keys(3)[2] == child_key(joint, history.block_bytes(2))
+    # A prompt that ends at the border has the public key, a longer one hangs from the joint.
+    assert history.key_at(8) == history.keys(2)[1] != joint
+    assert history.key_at(9) == child_key(joint, history.encoded(8, 9))
     plain = TokenHistory(ALICE, range(16), 4)
     assert (plain.root_of(3), plain.owner_of(3), plain.shared_blocks) == (ALICE, ALICE, 0)
 

@@ -329,9 +329,10 @@ class PrefixCache:
         return account is not None and account.is_full and account.limits.mode is QuotaMode.REJECT
 
     def _count_rejected(self, holding: Holding) -> None:
-        missing = self._publishable(holding) // self.block_size - holding.sealed
-        if missing > 0:
-            self.tree.accounts.outcomes[Outcome.REJECTED] += missing
+        full, rest = divmod(self._publishable(holding), self.block_size)
+        if full > holding.sealed:
+            tail = 1 if rest and self.rules.granularity == 1 else 0
+            self.tree.accounts.outcomes[Outcome.REJECTED] += full - holding.sealed + tail
 
     def _replace_surplus(self, history: TokenHistory) -> None:
         """Drop the worst blocks of whoever has more than a ceiling that replaces."""

@@ -71,7 +71,7 @@ class TokenHistory:
         return self._keys if len(self._keys) == blocks else self._keys[:blocks]
 
     def parent_key(self, block: int) -> BlockKey:
-        """Key of the block before `block`, or the root's."""
+        """The key that `block` follows: that of the block before it, or a root's."""
         return self.keys(block)[block - 1] if block else self.root
 
     def root_of(self, block: int) -> BlockKey:
@@ -90,8 +90,9 @@ class TokenHistory:
     def key_at(self, length: int) -> BlockKey:
         """Key of the first `length` tokens, whether or not they end at a block's border."""
         full, rest = divmod(length, self.block_size)
-        parent = self.parent_key(full)
-        return child_key(parent, self.encoded(full * self.block_size, length)) if rest else parent
+        if rest:
+            return child_key(self.parent_key(full), self.encoded(full * self.block_size, length))
+        return self.keys(full)[full - 1] if full else self.parent_key(0)
 
 
 def common_tokens(left: bytes, right: bytes) -> int:
