@@ -7,8 +7,9 @@ import json
 import socket
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -30,6 +31,8 @@ from hotprefix.modes.doctor import Doctor
 from hotprefix.modes.entries import EntryBook
 from hotprefix.profiles.loader import DEFAULT_PROFILE, load_profiles
 from hotprefix.prompt.builder import PromptBuilder
+from hotprefix.sessions.sessions import Sessions
+from hotprefix.sessions.store import SESSION_FILE
 from tests.api.scripted_engine import ScriptedEngine
 
 HELLO = [{"role": "user", "content": "Hello, wörld! 🙂"}]
@@ -103,12 +106,14 @@ async def in_process(
     profile: str = DEFAULT_PROFILE,
     clock: Clock | None = None,
     ledger: Ledger | None = None,
+    state: Path | None = None,
 ) -> AsyncIterator[Server]:
     inflight = InFlight(engine)
     log = CapturingLogger()
     time = clock or SystemClock()
     caching = Caching(EntryBook(100), engine, time, engine.block_size)
-    with ThreadPoolExecutor(1) as workers:
+    sessions = Sessions(None if state is None else state / SESSION_FILE, time)
+    with ThreadPoolExecutor(1) as workers, closing(sessions):
         service = Service(
             engine=engine,
             prompts=PromptBuilder(
@@ -125,6 +130,7 @@ async def in_process(
             caching=caching,
             doctor=Doctor(SnapshotMemory(), caching, time, lambda: engine.evicted_blocks),
             ledger=ledger,
+            sessions=sessions,
         )
         app = build_application(service)
         transport = httpx.ASGITransport(app=app)

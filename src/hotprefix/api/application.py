@@ -12,6 +12,7 @@ from hotprefix.api.chat import ChatEndpoint
 from hotprefix.api.completions import CompletionsEndpoint
 from hotprefix.api.dashscope.endpoint import NativeEndpoint, multimodal_route, text_route
 from hotprefix.api.probes import HealthEndpoint, MetricsEndpoint, ModelEndpoint, ModelsEndpoint, ReadyEndpoint
+from hotprefix.api.responses.routes import responses_routes
 from hotprefix.api.service import Service
 from hotprefix.api.tokenize import TokenizeEndpoint
 
@@ -46,4 +47,5 @@ def build_application(service: Service) -> ASGIApp:
             Route(f"{prefix}/v1/messages", messages, methods=["POST"]),
             Route(f"{prefix}/v1/messages/count_tokens", count, methods=["POST"]),
         ]
+    routes += responses_routes(service)
     return Boundary(Router(routes, redirect_slashes=False), service)

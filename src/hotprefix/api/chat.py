@@ -25,7 +25,9 @@ from hotprefix.api.generation import Generation, Job, tenant_of
 from hotprefix.api.markers import MarkerReader
 from hotprefix.api.openai_shower import OpenAiShower, UsageShower
 from hotprefix.api.prompting import Prompting, require_model
+from hotprefix.api.scenes import place_of
 from hotprefix.api.service import Service
+from hotprefix.api.session_header import warn_of_session
 from hotprefix.api.tool_reader import ToolReader
 from hotprefix.base.errors import InvalidRequest
 from hotprefix.engine.request import Grammar, GrammarKind
@@ -46,7 +48,7 @@ class ChatEndpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         with self._service.inflight.answering():
             request = parse_chat(await read_json(scope, receive, self._service.settings))
-            job = await self._job(request, tenant_of(scope))
+            job = await self._job(request, scope)
             generation = Generation(self._service, scope, receive, send)
             answer, frame = self._answer(request), self._frame(request)
             if not request.stream:
@@ -56,7 +58,7 @@ class ChatEndpoint:
             else:
                 await generation.stream(job, OpenAiShower(answer, frame))
 
-    async def _job(self, request: ChatRequest, tenant: str) -> Job:
+    async def _job(self, request: ChatRequest, scope: Scope) -> Job:
         model = self._service.engine.model
         require_model(model, request.model)
         if (request.n or 1) > self._service.settings.max_choices:
@@ -68,9 +70,11 @@ class ChatEndpoint:
             grammar=grammar_of(request, tools),
         )
         conversation = conversation_of(request.messages, request.tools, MarkerReader(self._service.profile))
-        turn = await self._prompting.turn(conversation, tools, request.variables, tenant)
+        conversation.warnings += warn_of_session(scope)
+        place = place_of(scope, tenant_of(scope), request.session_id, self._service.settings)
+        turn = await self._prompting.turn(conversation, tools, request.variables, place.cache_tenant)
         self._prompting.require_fit(turn.prompt.token_ids, sampling.max_tokens, "messages")
-        return Job(request.model, [turn], sampling, request.n or 1, request.ignored())
+        return Job(request.model, [place.settle(turn)], sampling, request.n or 1, request.ignored())
 
     def _frame(self, request: ChatRequest) -> Frame:
         return Frame(

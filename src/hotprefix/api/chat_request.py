@@ -236,6 +236,7 @@ class ChatRequest(GenerationFields, ChatFields):
     service_tier: Any = None
     safety_identifier: Any = None
     prompt_cache_key: Any = None
+    session_id: str | None = None
 
     @property
     def variables(self) -> dict[str, Any]:

@@ -11,6 +11,8 @@ from hotprefix.api.errors import Problem
 _DASHSCOPE_CODES = {
     "model_not_found": "Model.NotExist",
     "unknown_url": "Not Found",
+    "response_not_found": "Not Found",
+    "response_expired": "Not Found",
     "method_not_allowed": "Method Not Allowed",
     "overloaded": "Throttling",
     "quota_exceeded": "Throttling.AllocationQuota",

@@ -141,12 +141,12 @@ class Generation:
             raise LogicError("a stream of the engine ended without a last delta that has the usage")
         bill = await account.settle()
         self._is_settled = True
-        if job.settled is not None:
-            await job.settled(bill)
         ledger = self._service.ledger
         if ledger is not None:
             finish = ",".join(sorted(self._reasons))
             await keep(ledger, self._booking(job).row(bill, account.report, self._service.clock, finish))
+        if job.settled is not None:
+            await job.settled(bill)
         return bill
 
     def _book_unsettled(self, job: Job, account: Account) -> None:

@@ -52,6 +52,15 @@ class Prompting:
         parameters = {name: repr(value) for name, value in variables.items()}
         return replace(turn, tools=tuple(tools), parameters=parameters)
 
+    async def measured(
+        self, conversation: Conversation, tools: Sequence[Mapping[str, Any]], variables: Mapping[str, Any]
+    ) -> SpannedPrompt:
+        """A conversation of any length, for its sizes. Raises `InvalidRequest`."""
+        prompts = self._service.prompts
+        return await self._in_worker(
+            lambda: prompts.measured(conversation.messages, conversation.blocks, tools, variables), "messages"
+        )
+
     async def raw_turn(self, prompt: str | list[int], param: str, tenant: str) -> TurnRequest:
         """A raw prompt as the caches take it: no content blocks, so no markers."""
         ids = await self.raw(prompt, param)

@@ -21,6 +21,7 @@ from hotprefix.profiles.loader import ProfileBook
 from hotprefix.profiles.profile import Profile
 from hotprefix.prompt.chat import Message, Tool
 from hotprefix.prompt.spans import ContentBlock, SpannedPrompt
+from hotprefix.sessions.sessions import Sessions
 
 
 class Prompts(Protocol):
@@ -49,6 +50,16 @@ class Prompts(Protocol):
         """As `chat`, with the places of the content blocks; `blocks[i]` are those of message i."""
         ...
 
+    def measured(
+        self,
+        messages: Sequence[Message],
+        blocks: Sequence[Sequence[ContentBlock]],
+        tools: Sequence[Tool],
+        variables: Mapping[str, Any],
+    ) -> SpannedPrompt:
+        """As `spanned`, of any length, and equal for equal messages at any time."""
+        ...
+
     def text(self, prompt: str) -> list[int]:
         """Token ids of a raw prompt."""
         ...
@@ -58,7 +69,7 @@ class Prompts(Protocol):
 class Service:
     """`workers` tokenise, so that the event loop never waits for a long prompt. `profile` says how the
     caches behave and what is reported, `profiles` are all there are, for dialects with rules of their own;
-    `caching` keeps explicit and session entries."""
+    `caching` keeps explicit and session entries, `sessions` the responses that can be gone on from."""
 
     engine: EngineFront
     prompts: Prompts
@@ -73,3 +84,4 @@ class Service:
     caching: Caching
     doctor: Doctor
     ledger: Ledger | None
+    sessions: Sessions

@@ -9,9 +9,11 @@ from dataclasses import dataclass
 class ApiSettings:
     """`body_limit` in bytes; `body_timeout` in seconds for a whole body to arrive.
 
-    `max_choices` bounds the answers that one request may ask for: prompts times `n`.
+    `max_choices` bounds the answers that one request may ask for: prompts times `n`. With
+    `isolate_scenes` the caches of two scenes of a tenant share nothing.
     """
 
     body_limit: int = 16 * 1024 * 1024
     body_timeout: float = 60.0
     max_choices: int = 128
+    isolate_scenes: bool = False

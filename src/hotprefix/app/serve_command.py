@@ -103,6 +103,12 @@ LedgerUrl = Annotated[
         envvar="HOTPREFIX_LEDGER_URL",
     ),
 ]
+IsolateScenes = Annotated[
+    bool,
+    typer.Option(
+        "--isolate-scenes", rich_help_panel=_CACHE, help="Scenes (name@version) of a client share no prefix."
+    ),
+]
 Format = Annotated[LogFormat, _option(_OPERATION, "auto: console on a terminal, else JSON.")]
 Level = Annotated[LogLevel, _option(_OPERATION, "The least that is logged.")]
 
@@ -131,6 +137,7 @@ def serve_command(
     log_level: Level = LogLevel.INFO,
     state_dir: StateDir = None,
     ledger_url: LedgerUrl = None,
+    isolate_scenes: IsolateScenes = False,
 ) -> None:
     """Serve a model over the OpenAI API; shared prompt prefixes are computed once."""
     from hotprefix.app.serve import serve  # brings OpenVINO, which the other commands don't wait for
@@ -156,6 +163,7 @@ def serve_command(
         log_level=log_level,
         state_dir=state_dir or default_state_dir(os.environ),
         ledger_url=ledger_url,
+        isolate_scenes=isolate_scenes,
         profile=profile,
         profiles_dir=profiles_dir,
     )

@@ -74,5 +74,6 @@ class ServeSettings:
     log_level: LogLevel = LogLevel.INFO
     state_dir: Path | None = None
     ledger_url: str | None = None
+    isolate_scenes: bool = False
     profile: str = DEFAULT_PROFILE
     profiles_dir: Path | None = None

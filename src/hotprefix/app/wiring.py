@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from hotprefix.api.service import Prompts, Service
 from hotprefix.api.settings import ApiSettings
 from hotprefix.app.settings import ServeSettings
 from hotprefix.app.state import ledger_file
-from hotprefix.base.clock import SystemClock
+from hotprefix.base.clock import Clock, SystemClock
 from hotprefix.base.errors import ModelError
 from hotprefix.diagnosis.memory import SnapshotMemory
 from hotprefix.engine.engine import Engine
@@ -41,6 +41,8 @@ from hotprefix.prompt.hf_tokenizer import HfTokenizer
 from hotprefix.prompt.segments import SegmentedTokenizer
 from hotprefix.prompt.template import JinjaTemplate
 from hotprefix.prompt.tokenizer import Tokenizer
+from hotprefix.sessions.sessions import Sessions
+from hotprefix.sessions.store import SESSION_FILE
 
 _TOKENISING_THREADS = 2
 _SEGMENT_BYTES = 32 * 1024 * 1024
@@ -150,11 +152,12 @@ def application(
     with (
         ThreadPoolExecutor(_TOKENISING_THREADS, thread_name_prefix="hotprefix-tokenise") as workers,
         open_ledger(settings, log) as ledger,
+        closing(open_sessions(settings, clock)) as sessions,
     ):
         service = Service(
             engine=engine,
             prompts=prompts,
-            settings=ApiSettings(body_limit=settings.body_limit),
+            settings=ApiSettings(body_limit=settings.body_limit, isolate_scenes=settings.isolate_scenes),
             inflight=inflight,
             workers=workers,
             registry=registry,
@@ -165,6 +168,7 @@ def application(
             caching=caching,
             doctor=doctor,
             ledger=ledger,
+            sessions=sessions,
         )
         yield Application(build_application(service), inflight)
 
@@ -184,6 +188,12 @@ def open_ledger(settings: ServeSettings, log: FilteringBoundLogger) -> Iterator[
         yield ledger
     finally:
         ledger.close()
+
+
+def open_sessions(settings: ServeSettings, clock: Clock) -> Sessions:
+    """Stored responses in the state folder; in memory without one. Raises `SessionStoreError`."""
+    folder = settings.state_dir
+    return Sessions(None if folder is None else folder / SESSION_FILE, clock)
 
 
 def new_metrics(model: ServedModel) -> ServerMetrics:

@@ -63,7 +63,29 @@ class PromptBuilder:
     ) -> SpannedPrompt:
         """As `chat`, with the places of the content blocks; `blocks[i]` are those of message i."""
         text = self.chat_text(messages, tools, variables)
-        ids = self._encode(text, tenant)
+        return self._with_spans(text, self._encode(text, tenant), messages, blocks, (tools, variables))
+
+    def measured(
+        self,
+        messages: Sequence[Message],
+        blocks: Sequence[Sequence[ContentBlock]],
+        tools: Sequence[Tool] = (),
+        variables: Mapping[str, Any] | None = None,
+    ) -> SpannedPrompt:
+        """As `spanned`, but of any length and with every answer tokenised anew: equal messages have
+        equal sizes at any time, whatever is remembered."""
+        text = self.chat_text(messages, tools, variables)
+        return self._with_spans(text, self._tokenizer.encode(text), messages, blocks, (tools, variables))
+
+    def _with_spans(
+        self,
+        text: str,
+        ids: Sequence[int],
+        messages: Sequence[Message],
+        blocks: Sequence[Sequence[ContentBlock]],
+        rest: tuple[Sequence[Tool], Mapping[str, Any] | None],
+    ) -> SpannedPrompt:
+        tools, variables = rest
         flat = [block for group in blocks for block in group]
         ends = block_ends(lambda some: self.chat_text(some, tools, variables), text, messages, blocks)
         counts = self._offsets.counts(text, ids, ends)

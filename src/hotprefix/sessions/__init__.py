@@ -1,0 +1,1 @@
+"""What outlives a request: stored responses and their chains, scenes, and how long talks are cut."""
