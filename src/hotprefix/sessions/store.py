@@ -158,32 +158,28 @@ class ResponseStore:
 
     def _make_room(self, tenant: str, kept: str) -> None:
         """The newest response always stays: a limit that it exceeds alone would make it useless."""
-        limits = self._limits
-        for name, rows, size in (
-            (tenant, limits.tenant_rows, limits.tenant_bytes),
-            (None, None, limits.total_bytes),
-        ):
-            while self._over(name, rows, size):
-                victims = self._oldest(name, kept)
-                if not victims:
-                    break
-                self._bury(victims)
+        limits, newest = self._limits, (tenant, kept)
+        while self._over(self.count(tenant), limits.tenant_bytes, limits.tenant_rows):
+            if not self._drop_oldest("tenant = ? AND (tenant, id) != (?, ?)", (tenant, *newest)):
+                break
+        while self._over(self.count(), limits.total_bytes):
+            if not self._drop_oldest("(tenant, id) != (?, ?)", newest):
+                break
 
-    def _over(self, tenant: str | None, most_rows: int | None, most_bytes: int) -> bool:
-        rows, size = self.count(tenant)
+    @staticmethod
+    def _over(held: tuple[int, int], most_bytes: int, most_rows: int | None = None) -> bool:
+        rows, size = held
         return size > most_bytes or (most_rows is not None and rows > most_rows)
 
-    def _oldest(self, tenant: str | None, kept: str) -> list[tuple[str, str, int, float]]:
-        """One victim. Of turns used at the same time the last of the chain: those before it stay useful."""
-        where, parameters = ("tenant = ? AND id != ?", (tenant, kept)) if tenant is not None else (
-            "id != ?", (kept,)
-        )  # fmt: skip
-        now = self._clock.wall()
-        return self._db.execute(
+    def _drop_oldest(self, where: str, parameters: tuple[str, ...]) -> bool:
+        """Of turns used at the same time the last of the chain: those before it stay useful."""
+        victims = self._db.execute(
             f"SELECT tenant, id, depth, MIN(expires, ?) FROM response WHERE {where} "
             "ORDER BY used, depth DESC LIMIT 1",
-            (now, *parameters),
+            (self._clock.wall(), *parameters),
         ).fetchall()
+        self._bury(victims)
+        return bool(victims)
 
     def _connect(self, path: Path | str) -> sqlite3.Connection:
         db = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
