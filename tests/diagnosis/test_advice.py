@@ -137,6 +137,8 @@ def test_redaction_leaves_lengths() -> None:
         ("<files>\na.py\nb.py\n</files>", "<files>\na.py\nab.py\nb.py\n</files>", Volatile.ENV),
         (" M src/a.py\n M src/b.py", " M src/a.py\nA  src/b.py", Volatile.ENV),
         ("工作目录:/srv/one", "工作目录:/srv/two", Volatile.ENV),
+        ("文档5d41402abc4b2a76的内容", "文档5d41402abc4b2a77的内容", Volatile.ID),
+        ("编号为3377的登记信息", "编号为3377 的登记信息", Volatile.OTHER),
         ("Be kind and brief.", "Be kind and exact.", Volatile.OTHER),
         ("At most 15 items.", "At most 16 items.", Volatile.OTHER),
         ("Open 09:14 daily. Be kind.", "Open 09:14 daily. Be curt.", Volatile.OTHER),

@@ -108,14 +108,16 @@ class Remains:
 
     `tokens` of the new one. Of those `first` are in the first pair of blocks, with what that has in
     common before the difference; it `is_first_alike` if they are most of the block. Of the
-    other blocks `equal` are the same, `similar` mostly, and the rest `changed`. `steps` lead from
-    the old blocks to the new, with indices that count from the differing blocks on.
+    other blocks `equal` are the same, `similar` mostly; of the rest `dropped` were in the old prompt and
+    `added` are in the new one. `steps` lead from the old blocks to the new, with indices that
+    count from the differing blocks on.
     """
 
     tokens: int
     equal: int
     similar: int
-    changed: int
+    dropped: int
+    added: int
     steps: tuple[Step, ...]
     first: int
     is_first_alike: bool
@@ -125,40 +127,37 @@ def remains(old: Sequence[SnapshotBlock], new: Sequence[SnapshotBlock], at: Part
     """Compare what lies behind the first difference, block by block and within blocks."""
     olds, news = _contents(old[at.old_block :]), _contents(new[at.block :])
     if not olds or not news:
-        return Remains(0, 0, 0, 0, (), 0, False)
+        return Remains(0, 0, 0, 0, 0, (), 0, False)
     codes = SequenceMatcher(None, _keys(olds), _keys(news), autojunk=False).get_opcodes()
     steps = tuple(Step(kind, *span) for kind, *span in codes)
-    tokens = equal = similar = changed = first = 0
+    # What lies before the difference within these blocks is part of the common prefix.
+    before = at.tokens - _start(old, at.old_block), at.tokens - _start(new, at.block)
+    tokens = equal = similar = dropped = added = first = 0
     for step in steps:
         pairs = zip(olds[step.old_from : step.old_to], news[step.new_from : step.new_to], strict=False)
         kept = [_kept(*pair) for pair in list(pairs)[: _MOST_PAIRS if step.kind == "replace" else None]]
+        if kept and step.new_from == 0:
+            skip_old = before[0] if step.old_from == 0 else 0
+            kept[0] = _kept(olds[step.old_from], news[0], skip_old, before[1])
+            first = kept[0] + before[1] if step.old_from == 0 else 0
         tokens += sum(kept)
-        first = kept[0] if step is steps[0] and kept else first
         if step.kind == "equal":
             equal += len(kept)
             continue
         alike = sum(_is_most(k, block) for k, block in zip(kept, news[step.new_from :], strict=False))
         similar += alike
-        changed += max(step.old_to - step.old_from, step.new_to - step.new_from) - alike
-    # What the first block has in common before the difference is part of the common prefix.
-    inside = at.tokens - _start(new, at.block)
-    return Remains(
-        tokens=max(0, tokens - (inside if first or steps[0].kind == "delete" else 0)),
-        equal=equal,
-        similar=similar,
-        changed=changed,
-        steps=steps,
-        first=first,
-        is_first_alike=_is_most(first, news[0]),
-    )
+        dropped += step.old_to - step.old_from - alike
+        added += step.new_to - step.new_from - alike
+    return Remains(tokens, equal, similar, dropped, added, steps, first, _is_most(first, news[0]))
 
 
-def _kept(old: SnapshotBlock, new: SnapshotBlock) -> int:
-    """Tokens of `new` that `old` has in the same order."""
+def _kept(old: SnapshotBlock, new: SnapshotBlock, skip_old: int = 0, skip_new: int = 0) -> int:
+    """Tokens of `new` that `old` has in the same order, both without some tokens at their starts."""
     if old.role != new.role:
         return 0
-    same = common_ids(old.body.ids, new.body.ids)
-    return same + kept_within(old.body.ids[same * _ID_BYTES :], new.body.ids[same * _ID_BYTES :])
+    olds, news = old.body.ids[skip_old * _ID_BYTES :], new.body.ids[skip_new * _ID_BYTES :]
+    same = common_ids(olds, news)
+    return same + kept_within(olds[same * _ID_BYTES :], news[same * _ID_BYTES :])
 
 
 def _is_most(kept: int, block: SnapshotBlock) -> bool:

@@ -95,9 +95,9 @@ def _is_credible(verdict: Verdict, rest: Remains, case: Case) -> bool:
         step = rest.steps[0]
         moved = max(step.old_to - step.old_from, step.new_to - step.new_from)
         return rest.equal >= min(2, moved)
-    if verdict.reason is Reason.HISTORY_EDITED:
-        return rest.equal + rest.similar >= max(1, rest.changed)
-    return rest.is_first_alike or rest.equal + rest.similar >= max(1, rest.changed)
+    found = rest.equal + rest.similar
+    is_mostly_kept = found >= max(1, rest.added) and (found >= rest.dropped or rest.equal >= 2)
+    return is_mostly_kept or (rest.is_first_alike and verdict.reason is not Reason.HISTORY_EDITED)
 
 
 def _divergence(

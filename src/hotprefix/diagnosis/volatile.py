@@ -22,37 +22,39 @@ class Volatile(StrEnum):
     OTHER = "OTHER"
 
 
+# ASCII: between a Chinese character and a digit or letter there is a border.
 _TIMES = (
-    re.compile(rf"\d{{4}}[-/.]\d{{1,2}}[-/.]\d{{1,2}}(?:[T ,]+{_CLOCK})?"),
-    re.compile(r"\d{1,2}[/.]\d{1,2}[/.]\d{2,4}"),
-    re.compile(_CLOCK),
-    re.compile(rf"\b{_MONTH}\.?\s+\d{{1,2}}(?:st|nd|rd|th)?(?:,?\s+\d{{4}})?\b"),
-    re.compile(rf"\b\d{{1,2}}(?:st|nd|rd|th)?\s+{_MONTH}\.?(?:,?\s+\d{{4}})?\b"),
-    re.compile(rf"\b{_MONTH}\s+\d{{4}}\b"),
-    re.compile(r"\b(?:Mon|Tues?|Wed(?:nes)?|Thu(?:rs)?|Fri|Sat(?:ur)?|Sun)(?:day)?\b"),
-    re.compile(r"(?:\d{2,4}\s*年\s*)?\d{1,2}\s*月(?:\s*\d{1,2}\s*[日号])?"),
-    re.compile(r"\d{1,2}\s*[日号]"),
-    re.compile(r"\d{1,2}\s*[点时]\s*(?:\d{1,2}\s*分)?(?:\s*\d{1,2}\s*秒)?"),
-    re.compile(r"(?:上午|下午|凌晨|早上|晚上|中午)"),
-    re.compile(r"(?:星期|周|礼拜)[一二三四五六日天]"),
-    re.compile(r"(?<![\w.])1\d{9}(?:\d{3})?(?:\.\d+)?(?!\w)"),
-    re.compile(r"\b\d{8}[T_-]\d{4,6}Z?\b"),
+    re.compile(rf"\d{{4}}[-/.]\d{{1,2}}[-/.]\d{{1,2}}(?:[T ,]+{_CLOCK})?", re.ASCII),
+    re.compile(r"\d{1,2}[/.]\d{1,2}[/.]\d{2,4}", re.ASCII),
+    re.compile(_CLOCK, re.ASCII),
+    re.compile(rf"\b{_MONTH}\.?\s+\d{{1,2}}(?:st|nd|rd|th)?(?:,?\s+\d{{4}})?\b", re.ASCII),
+    re.compile(rf"\b\d{{1,2}}(?:st|nd|rd|th)?\s+{_MONTH}\.?(?:,?\s+\d{{4}})?\b", re.ASCII),
+    re.compile(rf"\b{_MONTH}\s+\d{{4}}\b", re.ASCII),
+    re.compile(r"\b(?:Mon|Tues?|Wed(?:nes)?|Thu(?:rs)?|Fri|Sat(?:ur)?|Sun)(?:day)?\b", re.ASCII),
+    re.compile(r"(?:\d{2,4}\s*年\s*)?\d{1,2}\s*月(?:\s*\d{1,2}\s*[日号])?", re.ASCII),
+    re.compile(r"\d{1,2}\s*[日号]", re.ASCII),
+    re.compile(r"\d{1,2}\s*[点时]\s*(?:\d{1,2}\s*分)?(?:\s*\d{1,2}\s*秒)?", re.ASCII),
+    re.compile(r"(?:上午|下午|凌晨|早上|晚上|中午)", re.ASCII),
+    re.compile(r"(?:星期|周|礼拜)[一二三四五六日天]", re.ASCII),
+    re.compile(r"(?<![\w.])1\d{9}(?:\d{3})?(?:\.\d+)?(?!\w)", re.ASCII),
+    re.compile(r"\b\d{8}[T_-]\d{4,6}Z?\b", re.ASCII),
 )
 _IDS = (
-    re.compile(r"\b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b"),
-    re.compile(r"(?<![0-9A-Za-z])(?=[a-fA-F]*\d)[0-9a-fA-F]{7,}(?![0-9A-Za-z])"),
-    re.compile(r"(?<!\w)(?=[A-Za-z_-]*\d)[A-Za-z0-9_-]{14,}(?!\w)"),
-    re.compile(r"(?<!\w)\d{6,}(?!\w)"),
+    re.compile(r"\b[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}\b", re.ASCII),
+    re.compile(r"(?<![0-9A-Za-z])(?=[a-fA-F]*\d)[0-9a-fA-F]{7,}(?![0-9A-Za-z])", re.ASCII),
+    re.compile(r"(?<!\w)(?=[A-Za-z_-]*\d)[A-Za-z0-9_-]{14,}(?!\w)", re.ASCII),
+    re.compile(r"(?<!\w)\d{6,}(?!\w)", re.ASCII),
     re.compile(
         r"(?i)(?:\b(?:[\w-]*id|user|account|session|request|trace|req|sess|conversation|ticket|order|nonce|seed|no)\b"
-        r"|会话|用户|编号|请求|订单|工单)[^\w\n]{0,4}(?:是|为|号)?[^\w\n]{0,3}(?=[\w-]*\d)[\w-]+"
+        r"|会话|用户|编号|请求|订单|工单)[^\w\n]{0,4}(?:是|为|号)?[^\w\n]{0,3}(?=[\w-]*\d)[\w-]+",
+        re.ASCII,
     ),
 )
 _HEADER = re.compile(r"^\s*x-[\w-]*header\s*:", re.IGNORECASE)
 _ENV_LINE = re.compile(
-    r"(?i)(?:\b(?:cwd|pwd|working dir(?:ectory)?|workspace|branch|commit|platform|hostname|host|os version|"
-    r"shell|git status|is a git repo\w*|untracked|modified|memory|load|uptime|version)\b|"
-    r"工作目录|当前目录|分支|主机名|版本)[^:：=\n]{0,24}[:：=]"
+    r"(?i)^[\W_]*(?:[\w']+\s){0,2}(?:(?:cwd|pwd|working dir(?:ectory)?|workspace|branch|commit|platform|"
+    r"hostname|os version|shell|git status|is a git repo\w*|untracked|modified|uptime)\b|"
+    r"工作目录|当前目录|分支|主机名)[^:：=\n]{0,16}[:：=](?!=)"
 )
 _STATUS_LINE = re.compile(r"^\s?(?:[MADRCU?!]{1,2})\s+\S+$")
 _FILE_LINE = re.compile(r"^[\s*+|`├└─-]*(?:[\w.@~-]+/)*[\w.@-]+(?:\.\w{1,6}|/)\s*$")
