@@ -13,10 +13,13 @@ import click
 import pytest
 import typer
 from prometheus_client import CollectorRegistry
+from pydantic import BaseModel
 
 import hotprefix
+from hotprefix.api.anthropic.request import MessagesRequest
 from hotprefix.api.chat_request import ChatRequest
 from hotprefix.api.completion_request import CompletionRequest
+from hotprefix.api.dashscope.request import NativeParameters, NativeRequest
 from hotprefix.api.errors import problem_of
 from hotprefix.api.metrics import ServerMetrics
 from hotprefix.app.cli import build_app
@@ -71,7 +74,7 @@ def test_options_exist(page: Path) -> None:
     known = set().union(*commands().values()) | OTHERS | {"--help"}
     for code in code_of(page.read_text(encoding="utf-8")):
         for line in code.splitlines():
-            called = re.search(r"\bhotprefix ((?:models )?[a-z]+)", line)
+            called = re.search(r"\bhotprefix ((?:models |keys public |keys )?[a-z]+)", line)
             if called and called[1] in commands():
                 allowed = commands()[called[1]] | OTHERS | {"--help"}
                 forwarded = "--server-option" in line
@@ -137,9 +140,9 @@ def test_every_route_is_listed() -> None:
     source = text_of("src/hotprefix/api/application.py")
     routes = re.findall(r'Route\(f?"([^"]+)", .*methods=\["(\w+)"\]', source)
     assert len(routes) >= 8
-    rows = {row[0] for row in table_rows(text_of("docs/openai.md"))}
+    rows = {row[0] for page in ROOT.glob("docs/*.md") for row in table_rows(page.read_text(encoding="utf-8"))}
     for path, method in routes:
-        shown = path.replace("{prefix}", "/v1").replace("{{name:path}}", "{name}")
+        shown = path.replace("{prefix}", "/v1").replace("{root}", "").replace("{{name:path}}", "{name}")
         assert f"`{method} {shown}`" in rows
 
 
@@ -147,6 +150,18 @@ def test_every_route_is_listed() -> None:
 def test_every_field_is_listed(body: type[ChatRequest | CompletionRequest]) -> None:
     named = set(re.findall(r"`(\w+)`", text_of("docs/openai.md")))
     assert set(body.model_fields) <= named
+
+
+@pytest.mark.parametrize(
+    ("page", "body"),
+    [
+        ("docs/dashscope.md", NativeParameters),
+        ("docs/dashscope.md", NativeRequest),
+        ("docs/anthropic.md", MessagesRequest),
+    ],
+)
+def test_every_field_of_other_dialects_is_listed(page: str, body: type[BaseModel]) -> None:
+    assert set(body.model_fields) <= set(re.findall(r"`(\w+)[`.]", text_of(page)))
 
 
 def test_every_metric_is_listed() -> None:
