@@ -15,8 +15,6 @@ _DASHSCOPE_CODES = {
     "response_expired": "Not Found",
     "method_not_allowed": "Method Not Allowed",
     "overloaded": "Throttling",
-    "quota_exceeded": "Throttling.AllocationQuota",
-    "insufficient_quota": "Throttling.AllocationQuota",
 }
 _DASHSCOPE_BY_STATUS = {
     401: "InvalidApiKey",
