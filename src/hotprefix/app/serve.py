@@ -68,6 +68,8 @@ def serve_engine(
         try:
             runner.run(run())
         except OSError as error:
+            if error.filename is not None:  # about a file, not the address
+                raise
             raise cannot_listen(settings.host, settings.port, error) from None
 
 
