@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import string
 from dataclasses import replace
+from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
@@ -150,3 +151,11 @@ def test_kinds_of_changed_text(old: str, new: str, kind: Volatile) -> None:
     at = next((i for i, (a, b) in enumerate(zip(old, new, strict=False)) if a != b), min(len(old), len(new)))
     assert volatile_kind(old, new, at) is kind
     assert volatile_kind(new, old, at) is kind
+
+
+def test_every_reason_is_documented() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "MISS_REASONS.md").read_text(encoding="utf-8")
+    assert [reason for reason in Reason if f"`{reason}`" not in text] == []
+    assert [kind for kind in Volatile if f"`{kind}`" not in text] == []
+    for name, _ in report_headers(accused()):
+        assert f"`{name}`" in text
