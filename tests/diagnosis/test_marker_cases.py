@@ -9,6 +9,7 @@ import pytest
 from hotprefix.diagnosis.explain import explain
 from hotprefix.diagnosis.facts import (
     EXPLICIT,
+    IMPLICIT,
     SESSION,
     CacheRules,
     EngineFacts,
@@ -17,13 +18,23 @@ from hotprefix.diagnosis.facts import (
     MissFacts,
     PlacementFacts,
     StoreFacts,
+    rules_of,
 )
 from hotprefix.diagnosis.reason import Evidence, MissReport, Reason
 from hotprefix.diagnosis.store_rules import MARKER_MOVED
+from hotprefix.profiles.loader import load_profiles
 from tests.diagnosis.world import Chat, Message, World, assistant, rules_text, system, turns, user
 
 RULES = rules_text(1200)
 DASHSCOPE = CacheRules(minimum=1024, lookback=20)
+
+
+def test_the_rules_of_a_vendor_come_from_its_profile() -> None:
+    profile = load_profiles().get("dashscope-2026-03")
+    assert rules_of(profile, EXPLICIT, "qwen-plus") == CacheRules(1024, 1, 20, False)
+    assert rules_of(profile, SESSION, "qwen-plus").minimum == 1024
+    assert rules_of(profile, IMPLICIT, "qwen-plus").minimum == 256
+    assert rules_of(profile, "none", "qwen-plus") == CacheRules()
 
 
 def marked(extra: list[Message], *markers: int) -> Chat:

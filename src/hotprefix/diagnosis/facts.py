@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from hotprefix.diagnosis.snapshot import PromptSnapshot
+from hotprefix.profiles.profile import Profile
 
 IMPLICIT, EXPLICIT, SESSION, OFF = "implicit", "explicit", "session", "none"
 """What `MissFacts.mode` can be."""
@@ -28,6 +29,18 @@ class CacheRules:
     quantum: int = 1
     lookback: int | None = None
     lookback_counts_marker: bool = False
+
+
+def rules_of(profile: Profile, mode: str, model: str) -> CacheRules:
+    """The rules of a profile for one mode and model; a mode that it lacks has none."""
+    if mode == IMPLICIT and profile.implicit is not None:
+        return CacheRules(profile.implicit.minimum_for(model), profile.implicit.quantum)
+    if mode == EXPLICIT and profile.explicit is not None:
+        rules = profile.explicit
+        return CacheRules(rules.minimum_for(model), 1, rules.lookback, rules.lookback_counts_marker)
+    if mode == SESSION and profile.session is not None:
+        return CacheRules(profile.session.minimum)
+    return CacheRules()
 
 
 @dataclass(frozen=True, slots=True)
