@@ -68,7 +68,8 @@ def check_imports(path: Path, tree: ast.Module) -> None:
 
 
 def check_function(path: Path, node: ast.FunctionDef | ast.AsyncFunctionDef) -> None:
-    lines = (node.end_lineno or node.lineno) - node.lineno + 1
+    # A signature of many options is a table, not length.
+    lines = (node.end_lineno or node.lineno) - node.body[0].lineno + 1
     arguments = node.args
     count = len(arguments.args) + len(arguments.kwonlyargs) + len(arguments.posonlyargs)
     assert lines <= MOST_FUNCTION_LINES, f"{node.name} has {lines} lines"

@@ -103,9 +103,11 @@ class Account:
         )
 
     def headers(self) -> list[tuple[bytes, bytes]]:
-        """The mode, why the cache gave no more, and what was ignored or refused."""
+        """The mode, why the cache gave no more, what was done to the prompt, and what was ignored."""
         headers = [(_MODE, turn.mode.value.encode()) for turn in self._turns[:1]]
         headers += [(name.encode(), value.encode("ascii")) for name, value in report_headers(self.report)]
+        notes = [note for turn in self._turns[:1] for note in turn.request.notes]
+        headers += [(name.encode(), value.encode("ascii", "replace")) for name, value in notes]
         warnings = [warning for turn in self._turns for warning in turn.warnings]
         if warnings:
             text = "; ".join(warnings)[:1000]

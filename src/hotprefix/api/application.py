@@ -5,12 +5,14 @@ from __future__ import annotations
 from starlette.routing import BaseRoute, Route, Router
 from starlette.types import ASGIApp
 
+from hotprefix.api.admittance import Admittance
 from hotprefix.api.anthropic.endpoint import CountEndpoint, MessagesEndpoint
 from hotprefix.api.anthropic.rules import anthropic_rules, compatible_rules
 from hotprefix.api.boundary import Boundary
 from hotprefix.api.chat import ChatEndpoint
 from hotprefix.api.completions import CompletionsEndpoint
 from hotprefix.api.dashscope.endpoint import NativeEndpoint, multimodal_route, text_route
+from hotprefix.api.named_caches import named_cache_routes
 from hotprefix.api.probes import HealthEndpoint, MetricsEndpoint, ModelEndpoint, ModelsEndpoint, ReadyEndpoint
 from hotprefix.api.responses.routes import responses_routes
 from hotprefix.api.service import Service
@@ -41,11 +43,15 @@ def build_application(service: Service) -> ASGIApp:
         Route("/api/v1/services/aigc/text-generation/generation", text, methods=["POST"]),
         Route("/api/v1/services/aigc/multimodal-generation/generation", multimodal, methods=["POST"]),
     ]
-    for prefix, rules in (("", anthropic_rules), ("/apps/anthropic", compatible_rules)):
+    for root, rules in (("", anthropic_rules), ("/apps/anthropic", compatible_rules)):
         messages, count = MessagesEndpoint(service, rules), CountEndpoint(service, rules)
         routes += [
-            Route(f"{prefix}/v1/messages", messages, methods=["POST"]),
-            Route(f"{prefix}/v1/messages/count_tokens", count, methods=["POST"]),
+            Route(f"{root}/v1/messages", messages, methods=["POST"]),
+            Route(f"{root}/v1/messages/count_tokens", count, methods=["POST"]),
         ]
     routes += responses_routes(service)
-    return Boundary(Router(routes, redirect_slashes=False), service)
+    routes += named_cache_routes(service)
+    if service.admin is not None:
+        routes += service.admin.routes()
+    router = Router(routes, redirect_slashes=False)
+    return Boundary(Admittance(router, service.doorman), service)

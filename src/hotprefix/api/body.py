@@ -32,12 +32,21 @@ async def read_json(scope: Scope, receive: Receive, settings: ApiSettings) -> di
 
     Raises `PayloadTooLarge`, `BodyTimeoutError`, `InvalidRequest` or `ClientGoneError`.
     """
+    return parse_object(await _in_time(scope, receive, settings))
+
+
+async def read_optional_json(scope: Scope, receive: Receive, settings: ApiSettings) -> dict[str, Any]:
+    """As `read_json`; a body that is empty is an empty object."""
+    body = await _in_time(scope, receive, settings)
+    return parse_object(body) if body.strip() else {}
+
+
+async def _in_time(scope: Scope, receive: Receive, settings: ApiSettings) -> bytes:
     try:
         async with asyncio.timeout(settings.body_timeout):
-            body = await _read(scope, receive, settings.body_limit)
+            return await _read(scope, receive, settings.body_limit)
     except TimeoutError:
         raise BodyTimeoutError(f"The body did not arrive within {settings.body_timeout:g} seconds.") from None
-    return parse_object(body)
 
 
 async def _read(scope: Scope, receive: Receive, limit: int) -> bytes:

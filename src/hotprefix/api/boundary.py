@@ -15,6 +15,7 @@ from hotprefix.api.errors import problem_of
 from hotprefix.api.record import Record, attach
 from hotprefix.api.respond import send_bytes
 from hotprefix.api.service import Service
+from hotprefix.api.wishes import wishes_of, wishing
 from hotprefix.base.errors import Draining
 
 _SANE_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,99}")
@@ -47,7 +48,8 @@ class Boundary:
 
     async def _guarded(self, scope: Scope, receive: Receive, send: Send, record: Record) -> None:
         try:
-            await self._app(scope, receive, send)
+            with wishing(wishes_of(scope)):
+                await self._app(scope, receive, send)
         except ClientGoneError:
             record.client_gone = True
             record.status = record.status or _CLIENT_CLOSED

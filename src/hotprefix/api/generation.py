@@ -11,6 +11,7 @@ from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 
 from hotprefix.api.account import Account
+from hotprefix.api.admittance import admission_of
 from hotprefix.api.bill import Bill
 from hotprefix.api.body import ClientGoneError
 from hotprefix.api.booking import Booking, booking_of, keep
@@ -104,6 +105,9 @@ class Generation:
             inflight.refuse_if_aborting()
             for request in requests:
                 engine.check(request)
+            admission = admission_of(self._scope)
+            if admission is not None:
+                admission.charge(sum(len(turn.prompt.token_ids) for turn in job.turns))
             account = Account(self._service.caching, self._service.doctor, job.turns)
             streams = [engine.stream(request) for request in requests]
             if job.prefill_only:
@@ -116,6 +120,7 @@ class Generation:
             finally:
                 self._record.model = job.model
                 self._record.usage = account.usage()
+                self._record.notes = dict(job.turns[0].notes)
                 self._record.finish_reason = ",".join(sorted(self._reasons)) or None
                 self._book_unsettled(job, account)
 
@@ -160,7 +165,9 @@ class Generation:
             self._service.ledger.record(row)
 
     def _booking(self, job: Job) -> Booking:
-        return booking_of(self._scope, self._record, job.turns[0], "")
+        admission = admission_of(self._scope)
+        key_id = admission.identity.key_id if admission is not None else ""
+        return booking_of(self._scope, self._record, job.turns[0], key_id)
 
     def _headers(self, job: Job, account: Account) -> list[tuple[bytes, bytes]]:
         return [*ignored_header(job.ignored), *job.headers, *account.headers()]
@@ -174,7 +181,11 @@ class Generation:
 
 
 def tenant_of(scope: Scope) -> str:
-    """Caches are separated by credential: a digest of it, or empty without one."""
+    """Whose caches a request uses: its key's tenant. Where nobody asks for keys, a digest of the
+    credential keeps clients with different ones apart."""
+    admission = admission_of(scope)
+    if admission is not None:
+        return admission.identity.tenant
     headers = Headers(scope=scope)
     credential = headers.get("authorization") or headers.get("x-api-key") or ""
     return hashlib.blake2b(credential.encode(), digest_size=16).hexdigest() if credential else ""

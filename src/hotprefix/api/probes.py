@@ -68,6 +68,8 @@ class ReadyEndpoint:
             await send_json(send, 503, {"status": "draining"}, [(b"retry-after", b"5")])
         elif not self._service.engine.ready:
             await send_json(send, 503, {"status": "starting"}, [(b"retry-after", b"1")])
+        elif not self._service.gate.is_open:
+            await send_json(send, 503, {"status": "warming"}, [(b"retry-after", b"1")])
         else:
             await send_json(send, 200, {"status": "ready"})
 

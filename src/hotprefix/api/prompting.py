@@ -8,11 +8,16 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from hotprefix.api.conversation import Conversation
+from hotprefix.api.named_hit import look_at
+from hotprefix.api.preprocessing import Prepared, Preprocessing, plain_conversation, report_notes
 from hotprefix.api.service import Service
+from hotprefix.api.wishes import current_wishes
 from hotprefix.base.errors import ContextLengthExceeded, InvalidRequest, ModelNotFound
 from hotprefix.engine.front import ServedModel
 from hotprefix.modes.marker import Marker
 from hotprefix.modes.turn import TurnRequest
+from hotprefix.prompt.preprocess.catalogue import StepName
+from hotprefix.prompt.preprocess.pipeline import Report
 from hotprefix.prompt.spans import SpannedPrompt
 
 _T = TypeVar("_T")
@@ -31,6 +36,7 @@ class Prompting:
 
     def __init__(self, service: Service) -> None:
         self._service = service
+        self._preprocessing = Preprocessing(service.engine.model)
 
     async def turn(
         self,
@@ -43,14 +49,18 @@ class Prompting:
 
         Raises `ContextLengthExceeded` or `InvalidRequest`.
         """
-        prompts = self._service.prompts
-        prompt = await self._in_worker(
-            lambda: prompts.spanned(conversation.messages, conversation.blocks, tools, variables, tenant),
-            "messages",
-        )
-        turn = self._turn(prompt, tenant, tuple(conversation.markers), conversation.warnings)
+        prompts, steps = self._service.prompts, self._wanted()
+
+        def build() -> tuple[Prepared, SpannedPrompt]:
+            done = self._preprocessing.conversation(steps, conversation, tools)
+            talk = done.conversation
+            return done, prompts.spanned(talk.messages, talk.blocks, done.tools, variables, tenant)
+
+        done, prompt = await self._in_worker(build, "messages")
+        talk = done.conversation
+        turn = self._turn(prompt, tenant, tuple(talk.markers), talk.warnings, report_notes(done.report))
         parameters = {name: repr(value) for name, value in variables.items()}
-        return replace(turn, tools=tuple(tools), parameters=parameters)
+        return replace(turn, tools=tuple(done.tools), parameters=parameters)
 
     async def measured(
         self, conversation: Conversation, tools: Sequence[Mapping[str, Any]], variables: Mapping[str, Any]
@@ -63,8 +73,9 @@ class Prompting:
 
     async def raw_turn(self, prompt: str | list[int], param: str, tenant: str) -> TurnRequest:
         """A raw prompt as the caches take it: no content blocks, so no markers."""
-        ids = await self.raw(prompt, param)
-        return self._turn(SpannedPrompt("", tuple(ids), ()), tenant, (), ())
+        text, report = await self._prepared(prompt, param) if isinstance(prompt, str) else (prompt, Report())
+        ids = await self.raw(text, param)
+        return self._turn(SpannedPrompt("", tuple(ids), ()), tenant, (), (), report_notes(report))
 
     async def chat(
         self,
@@ -74,9 +85,15 @@ class Prompting:
         tenant: str,
     ) -> list[int]:
         """Token ids of a conversation of `tenant`. Raises `ContextLengthExceeded` or `InvalidRequest`."""
-        return await self._in_worker(
-            lambda: self._service.prompts.chat(messages, tools, variables, tenant), "messages"
-        )
+        prompts, steps = self._service.prompts, self._wanted()
+
+        def build() -> list[int]:
+            if not steps:
+                return prompts.chat(messages, tools, variables, tenant)
+            done = self._preprocessing.conversation(steps, plain_conversation(messages), tools)
+            return prompts.chat(done.conversation.messages, done.tools, variables, tenant)
+
+        return await self._in_worker(build, "messages")
 
     async def raw(self, prompt: str | list[int], param: str) -> list[int]:
         """Token ids of a raw prompt, which may be given as ids already."""
@@ -113,10 +130,29 @@ class Prompting:
             )
 
     def _turn(
-        self, prompt: SpannedPrompt, tenant: str, markers: tuple[Marker, ...], warnings: Sequence[str]
+        self,
+        prompt: SpannedPrompt,
+        tenant: str,
+        markers: tuple[Marker, ...],
+        warnings: Sequence[str],
+        notes: tuple[tuple[str, str], ...],
     ) -> TurnRequest:
-        model = self._service.engine.model.name
-        return TurnRequest(tenant, model, self._service.profile, prompt, markers, warnings=tuple(warnings))
+        model, name = self._service.engine.model, current_wishes().cache
+        if name:
+            seen = look_at(self._service.named, tenant, name, prompt, model.tokenizer)
+            notes, warnings = (*notes, *seen.notes), (*warnings, *seen.warnings)
+        turn = TurnRequest(tenant, model.name, self._service.profile, prompt, markers, notes=notes)
+        return replace(turn, warnings=tuple(warnings))
+
+    def _wanted(self) -> tuple[StepName, ...]:
+        wished = current_wishes().preprocess
+        return self._service.preprocess if wished is None else wished
+
+    async def _prepared(self, text: str, param: str) -> tuple[str, Report]:
+        steps = self._wanted()
+        if not steps:
+            return text, Report()
+        return await self._in_worker(lambda: self._preprocessing.text(steps, text, param), param)
 
     async def _in_worker(self, work: Callable[[], _T], param: str) -> _T:
         loop = asyncio.get_running_loop()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from starlette.types import Scope
@@ -27,6 +27,7 @@ class Record:
     finish_reason: str | None = None
     error: str | None = None
     client_gone: bool = False
+    notes: dict[str, str] = field(default_factory=dict)
 
     @property
     def generated(self) -> bool:
@@ -50,6 +51,7 @@ class Record:
             line["finish_reason"] = self.finish_reason
             if self.first_token is not None:
                 line["ttft_ms"] = round((self.first_token - self.started) * 1000, 2)
+        line |= {name.removeprefix("x-hotprefix-"): value for name, value in self.notes.items()}
         if self.error is not None:
             line["error"] = self.error
         if self.client_gone:

@@ -10,16 +10,21 @@ from typing import Any, Protocol
 from prometheus_client import CollectorRegistry
 from structlog.typing import FilteringBoundLogger
 
+from hotprefix.api.admin_keys import AdminKeys
+from hotprefix.api.identity import Doorman
 from hotprefix.api.inflight import InFlight
 from hotprefix.api.settings import ApiSettings
+from hotprefix.api.start_gate import StartGate
 from hotprefix.base.clock import Clock
 from hotprefix.engine.front import EngineFront
 from hotprefix.ledger.ledger import Ledger
 from hotprefix.modes.caching import Caching
 from hotprefix.modes.doctor import Doctor
+from hotprefix.modes.named import NamedCaches
 from hotprefix.profiles.loader import ProfileBook
 from hotprefix.profiles.profile import Profile
 from hotprefix.prompt.chat import Message, Tool
+from hotprefix.prompt.preprocess.catalogue import StepName
 from hotprefix.prompt.spans import ContentBlock, SpannedPrompt
 from hotprefix.sessions.sessions import Sessions
 
@@ -69,7 +74,10 @@ class Prompts(Protocol):
 class Service:
     """`workers` tokenise, so that the event loop never waits for a long prompt. `profile` says how the
     caches behave and what is reported, `profiles` are all there are, for dialects with rules of their own;
-    `caching` keeps explicit and session entries, `sessions` the responses that can be gone on from."""
+    `caching` keeps explicit and session entries, `sessions` the responses that can be gone on from.
+    `named` are prefixes kept by name, `gate` opens once those of the start are warm, and `preprocess`
+    are the steps that prompts go through where a request says nothing else. `doorman` asks for API keys and
+    `admin` gives them out; without a state folder there is neither."""
 
     engine: EngineFront
     prompts: Prompts
@@ -82,6 +90,11 @@ class Service:
     profile: Profile
     profiles: ProfileBook
     caching: Caching
+    named: NamedCaches
+    gate: StartGate
+    preprocess: tuple[StepName, ...]
     doctor: Doctor
     ledger: Ledger | None
     sessions: Sessions
+    doorman: Doorman | None = None
+    admin: AdminKeys | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
+from collections.abc import Sequence
 from contextlib import closing
 
 from prometheus_client import CollectorRegistry
@@ -17,6 +18,8 @@ from hotprefix.app.listen import bind, cannot_listen, url_of
 from hotprefix.app.serving import Serving, loop_factory
 from hotprefix.app.settings import ServeSettings
 from hotprefix.app.sizes import show_size
+from hotprefix.app.warm_file import Prefix, read_warm_files
+from hotprefix.app.warm_up import warm_up
 from hotprefix.app.wiring import application, new_metrics, prompt_builder, running_engine, served_model, texts
 from hotprefix.engine.front import EngineFront, ServedModel
 from hotprefix.models.store import ModelStore
@@ -32,6 +35,7 @@ def serve(
     """
     profiles = load_profiles(settings.profiles_dir)
     profiles.get(settings.profile)
+    prefixes = read_warm_files(settings.warm)
     with closing(bind(settings.host, settings.port)) as sock:
         manifest = store.resolve(settings.model)
         with progress.status(f"Loading {manifest.name} …") as status:
@@ -42,7 +46,18 @@ def serve(
             with engine_life as engine:
                 status.stop()
                 prompts = prompt_builder(manifest, model, known.answers)
-                serve_engine(engine, prompts, metrics.registry, settings, profiles, sock, log=log, out=out)
+                serve_engine(
+                    engine,
+                    prompts,
+                    metrics.registry,
+                    settings,
+                    profiles,
+                    sock,
+                    log=log,
+                    out=out,
+                    prefixes=prefixes,
+                    progress=progress,
+                )
 
 
 def serve_engine(
@@ -55,14 +70,31 @@ def serve_engine(
     *,
     log: FilteringBoundLogger,
     out: Console,
+    prefixes: Sequence[Prefix] = (),
+    progress: Console | None = None,
 ) -> None:
-    """Serve an engine that is ready on a bound socket until a signal comes."""
+    """Serve an engine on a bound socket until a signal comes; `prefixes` are warm before it is ready."""
+    bars = progress or Console(stderr=True)
 
     async def run() -> None:
         with application(engine, prompts, registry, log, settings, profiles) as built:
             serving = Serving(built.app, built.inflight, log, drain_timeout=settings.drain_timeout)
+            listening = asyncio.Event()
+
+            async def get_ready() -> None:
+                await listening.wait()
+                await warm_up(built, prefixes, settings.warm_key, log, bars)
+                announce(engine.model, settings, url_of(sock), out)
+
             with serving.stopped_by_signals():
-                await serving.run(sock, lambda: announce(engine.model, settings, url_of(sock), out))
+                getting_ready = asyncio.create_task(get_ready())
+                try:
+                    await serving.run(sock, listening.set)
+                finally:
+                    getting_ready.cancel()
+                    await asyncio.wait([getting_ready])
+            if not getting_ready.cancelled():
+                getting_ready.result()
 
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         try:

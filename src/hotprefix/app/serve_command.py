@@ -19,6 +19,7 @@ from hotprefix.app.state import default_state_dir
 from hotprefix.engine.settings import DecodeMode
 from hotprefix.models.catalogue import DEFAULT_MODEL
 from hotprefix.profiles.loader import DEFAULT_PROFILE
+from hotprefix.prompt.preprocess.catalogue import StepName, parse_steps
 
 SERVE_EPILOG = """
 [bold]Examples[/]
@@ -50,6 +51,13 @@ def _size(text: str) -> int:
         return parse_size(text)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
+
+
+def _steps(text: str) -> tuple[StepName, ...]:
+    try:
+        return parse_steps(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error), param_hint="--preprocess") from None
 
 
 def _option(panel: str, text: str, **more: Any) -> Any:
@@ -95,6 +103,14 @@ StateDir = Annotated[
     Path | None,
     _option(_OPERATION, "Folder for the ledger, sessions and keys. Default: ~/.local/state/hotprefix."),
 ]
+RequireKeys = Annotated[
+    bool,
+    typer.Option(
+        "--require-keys",
+        rich_help_panel=_OPERATION,
+        help="Refuse requests without an API key even while none exists; see 'hotprefix keys'.",
+    ),
+]
 LedgerUrl = Annotated[
     str | None,
     _option(
@@ -108,6 +124,16 @@ IsolateScenes = Annotated[
     typer.Option(
         "--isolate-scenes", rich_help_panel=_CACHE, help="Scenes (name@version) of a client share no prefix."
     ),
+]
+Preprocess = Annotated[
+    str,
+    _option(_CACHE, "Steps that prompts go through, between commas; 'none' leaves them as they are."),
+]
+Warm = Annotated[
+    list[Path] | None, _option(_CACHE, "File of prefixes to compute before the server is ready; repeatable.")
+]
+WarmKey = Annotated[
+    str | None, _option(_CACHE, "API key that --warm files belong to.", envvar="HOTPREFIX_API_KEY")
 ]
 Format = Annotated[LogFormat, _option(_OPERATION, "auto: console on a terminal, else JSON.")]
 Level = Annotated[LogLevel, _option(_OPERATION, "The least that is logged.")]
@@ -137,7 +163,11 @@ def serve_command(
     log_level: Level = LogLevel.INFO,
     state_dir: StateDir = None,
     ledger_url: LedgerUrl = None,
+    require_keys: RequireKeys = False,
     isolate_scenes: IsolateScenes = False,
+    preprocess: Preprocess = "none",
+    warm: Warm = None,
+    warm_key: WarmKey = None,
 ) -> None:
     """Serve a model over the OpenAI API; shared prompt prefixes are computed once."""
     from hotprefix.app.serve import serve  # brings OpenVINO, which the other commands don't wait for
@@ -163,7 +193,11 @@ def serve_command(
         log_level=log_level,
         state_dir=state_dir or default_state_dir(os.environ),
         ledger_url=ledger_url,
+        require_keys=require_keys,
         isolate_scenes=isolate_scenes,
+        preprocess=_steps(preprocess),
+        warm=tuple(warm or ()),
+        warm_key=warm_key,
         profile=profile,
         profiles_dir=profiles_dir,
     )

@@ -9,6 +9,7 @@ from pathlib import Path
 from hotprefix.engine.settings import DecodeMode
 from hotprefix.models.catalogue import DEFAULT_MODEL
 from hotprefix.profiles.loader import DEFAULT_PROFILE
+from hotprefix.prompt.preprocess.catalogue import StepName
 
 
 class KvPrecision(StrEnum):
@@ -74,6 +75,10 @@ class ServeSettings:
     log_level: LogLevel = LogLevel.INFO
     state_dir: Path | None = None
     ledger_url: str | None = None
+    require_keys: bool = False
     isolate_scenes: bool = False
     profile: str = DEFAULT_PROFILE
     profiles_dir: Path | None = None
+    preprocess: tuple[StepName, ...] = ()
+    warm: tuple[Path, ...] = ()
+    warm_key: str | None = None

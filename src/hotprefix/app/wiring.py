@@ -14,11 +14,15 @@ from starlette.types import ASGIApp
 from structlog.typing import FilteringBoundLogger
 
 from hotprefix import __version__
+from hotprefix.api.admin_keys import AdminKeys
 from hotprefix.api.application import build_application
+from hotprefix.api.identity import Doorman
 from hotprefix.api.inflight import InFlight
 from hotprefix.api.metrics import ServerMetrics
+from hotprefix.api.prefill import prefill_with
 from hotprefix.api.service import Prompts, Service
 from hotprefix.api.settings import ApiSettings
+from hotprefix.api.start_gate import StartGate
 from hotprefix.app.settings import ServeSettings
 from hotprefix.app.state import ledger_file
 from hotprefix.base.clock import Clock, SystemClock
@@ -34,6 +38,8 @@ from hotprefix.models.manifest import ModelManifest
 from hotprefix.modes.caching import Caching
 from hotprefix.modes.doctor import Doctor
 from hotprefix.modes.entries import EntryBook
+from hotprefix.modes.named import NamedCaches
+from hotprefix.modes.named_store import CACHES_FILE, MemoryStore, NamedStore, SqliteNamedStore
 from hotprefix.profiles.loader import ProfileBook
 from hotprefix.prompt.answers import AnswerMemory
 from hotprefix.prompt.builder import PromptBuilder
@@ -43,6 +49,10 @@ from hotprefix.prompt.template import JinjaTemplate
 from hotprefix.prompt.tokenizer import Tokenizer
 from hotprefix.sessions.sessions import Sessions
 from hotprefix.sessions.store import SESSION_FILE
+from hotprefix.tenants.authenticator import Authenticator
+from hotprefix.tenants.key_store import KeyStore
+from hotprefix.tenants.limiter import RateLimiter
+from hotprefix.tenants.tenancy import open_tenancy
 
 _TOKENISING_THREADS = 2
 _SEGMENT_BYTES = 32 * 1024 * 1024
@@ -53,10 +63,11 @@ _ENTRIES = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """What is served, and the register of what is in flight."""
+    """What is served, the register of what is in flight, and what all of it works with."""
 
     app: ASGIApp
     inflight: InFlight
+    service: Service
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,12 +163,15 @@ def application(
     with (
         ThreadPoolExecutor(_TOKENISING_THREADS, thread_name_prefix="hotprefix-tokenise") as workers,
         open_ledger(settings, log) as ledger,
+        named_caches(engine, settings, clock) as named,
         closing(open_sessions(settings, clock)) as sessions,
+        open_doors(settings, clock) as doors,
     ):
+        limits = ApiSettings(body_limit=settings.body_limit, isolate_scenes=settings.isolate_scenes)
         service = Service(
             engine=engine,
             prompts=prompts,
-            settings=ApiSettings(body_limit=settings.body_limit, isolate_scenes=settings.isolate_scenes),
+            settings=limits,
             inflight=inflight,
             workers=workers,
             registry=registry,
@@ -166,11 +180,28 @@ def application(
             profile=profiles.get(settings.profile),
             profiles=profiles,
             caching=caching,
+            named=named,
+            gate=StartGate(),
+            preprocess=settings.preprocess,
             doctor=doctor,
             ledger=ledger,
             sessions=sessions,
+            doorman=doors.doorman if doors else None,
+            admin=AdminKeys(doors.keys, doors.doorman, workers, limits, clock) if doors else None,
         )
-        yield Application(build_application(service), inflight)
+        yield Application(build_application(service), inflight, service)
+
+
+@contextmanager
+def named_caches(engine: EngineFront, settings: ServeSettings, clock: Clock) -> Iterator[NamedCaches]:
+    """Those of the state folder, or none that outlive the process. Raises `BrokenCacheStore`."""
+    folder = settings.state_dir
+    store: NamedStore = MemoryStore() if folder is None else SqliteNamedStore(folder / CACHES_FILE)
+    identity = f"{engine.model.fingerprint}/{engine.kv_format}"
+    try:
+        yield NamedCaches(store, engine, prefill_with(engine), clock, identity)
+    finally:
+        store.close()
 
 
 @contextmanager
@@ -194,6 +225,28 @@ def open_sessions(settings: ServeSettings, clock: Clock) -> Sessions:
     """Stored responses in the state folder; in memory without one. Raises `SessionStoreError`."""
     folder = settings.state_dir
     return Sessions(None if folder is None else folder / SESSION_FILE, clock)
+
+
+@dataclass(frozen=True, slots=True)
+class Doors:
+    """Who gives out keys, and who asks for them."""
+
+    keys: KeyStore
+    doorman: Doorman
+
+
+@contextmanager
+def open_doors(settings: ServeSettings, clock: Clock) -> Iterator[Doors | None]:
+    """API keys and rate limits of the state folder; None without one. Raises `TenantError`."""
+    if settings.state_dir is None:
+        yield None
+        return
+    settings.state_dir.mkdir(parents=True, exist_ok=True)
+    with open_tenancy(settings.state_dir, clock) as tenancy:
+        authenticator = Authenticator(
+            tenancy.keys, tenancy.quotas, tenancy.secret, require_keys=settings.require_keys
+        )
+        yield Doors(tenancy.keys, Doorman(authenticator, RateLimiter(), clock))
 
 
 def new_metrics(model: ServedModel) -> ServerMetrics:

@@ -38,8 +38,11 @@ class Engine:
     otherwise. `stop` aborts what is left and joins it.
     """
 
-    def __init__(self, model: ServedModel, stepper: Stepper, limits: EngineLimits, clock: Clock) -> None:
+    def __init__(
+        self, model: ServedModel, stepper: Stepper, limits: EngineLimits, clock: Clock, kv_format: str = ""
+    ) -> None:
         self._model = model
+        self._kv_format = kv_format
         self._stepper = stepper
         self._limits = limits
         self._clock = clock
@@ -148,6 +151,10 @@ class Engine:
     @property
     def evicted_blocks(self) -> int:
         return self._stepper.cache.gauges().evicted
+
+    @property
+    def kv_format(self) -> str:
+        return self._kv_format
 
     def root_for(self, tenant: str) -> BlockKey:
         return self._stepper.root_for(tenant)

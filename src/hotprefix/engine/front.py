@@ -70,6 +70,11 @@ class EngineFront(Protocol):
         """Cached blocks that were dropped for room since the start."""
         ...
 
+    @property
+    def kv_format(self) -> str:
+        """Names element types, shapes and block size of the KV arena."""
+        ...
+
     async def pin(self, name: str, tenant: str, token_ids: Sequence[int]) -> int:
         """Hold a computed prefix in the arena; tokens held, 0 if it has gone or pins are full."""
         ...

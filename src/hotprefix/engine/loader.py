@@ -74,7 +74,7 @@ def load_engine(
         sampler=Sampler() if sampler is None else sampler,
     )
     limits = EngineLimits(context, arena_tokens, settings.max_waiting)
-    return Engine(model, Stepper(parts, clock, observer), limits, clock)
+    return Engine(model, Stepper(parts, clock, observer), limits, clock, kv.describe())
 
 
 def build_cache(arena: BlockArena, settings: EngineSettings) -> KvCache:

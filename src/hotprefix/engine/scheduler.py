@@ -77,6 +77,11 @@ class Scheduler:
         """Whether there is nothing to do."""
         return not self.waiting and not self.running
 
+    @property
+    def is_stuck(self) -> bool:
+        """Whether the line can't move though nobody runs: something else holds the blocks."""
+        return bool(self.waiting) and not self.running
+
     def enqueue(self, sequence: Sequence) -> None:
         """Put a new sequence at the end of the line."""
         self.waiting.append(sequence)

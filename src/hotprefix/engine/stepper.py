@@ -140,6 +140,10 @@ class Stepper:
         """Admit, answer exact repeats, compute a batch and draw from it."""
         scheduler = self._parts.scheduler
         batch = scheduler.admit()
+        if scheduler.is_stuck and self._parts.pins is not None and len(self._parts.pins):
+            # A request comes before what is kept for later ones.
+            self._parts.pins.clear()
+            batch = scheduler.admit()
         self._note_admitted(batch)
         self._draw_ready(batch)
         scheduler.fill(batch)

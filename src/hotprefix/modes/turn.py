@@ -21,6 +21,7 @@ class TurnRequest:
     by name; `session` is true for Responses requests with the session cache enabled; `scene` is
     the client's conversation or prompt name, if it gave one; `warnings` are what its reader ignored.
     `partition`, unless empty, takes the tenant's place in the caches: scenes that share nothing.
+    `notes` are response headers that say how the prompt came about.
     """
 
     tenant: str
@@ -34,6 +35,7 @@ class TurnRequest:
     warnings: tuple[str, ...] = ()
     partition: str = ""
     tools: tuple[Mapping[str, Any], ...] = ()
+    notes: tuple[tuple[str, str], ...] = ()
 
     @property
     def cache_tenant(self) -> str:

@@ -52,12 +52,15 @@ class Cut:
     tokens: int = 0
 
 
-def cut(messages: Sequence[Sized], window: Window) -> Cut:
-    """Never drops system messages, nor the newest turn: the last user messages and what follows them."""
+def cut(messages: Sequence[Sized], window: Window, opening: int = 0) -> Cut:
+    """Never drops system messages, nor the newest turn: the last user messages and what follows them.
+
+    `opening` tokens stand behind the last message of every prompt, for the answer to begin.
+    """
     turn_of = _turns(messages)
     sizes: list[int] = []
     """Of the turns, as far as they have come."""
-    pinned = first = 0
+    pinned, first = opening, 0
     for at, message in enumerate(messages):
         turn = turn_of[at]
         if turn is None:

@@ -44,7 +44,8 @@ class Fitting:
                 return turn, Cut()
         except ContextLengthExceeded:
             turn = None
-        left_out = cut(await self._sizes(transcript), window)
+        sizes, opening = await self._sizes(transcript)
+        left_out = cut(sizes, window, opening)
         if left_out.dropped or turn is None:
             turn = await self._turn(transcript, left_out.dropped, warnings)
         return turn, left_out
@@ -55,9 +56,8 @@ class Fitting:
         conversation = transcript.conversation(dropped, warnings)
         return await self._prompting.turn(conversation, self._tools, self._variables, self._tenant)
 
-    async def _sizes(self, transcript: Transcript) -> list[Sized]:
-        """A message reaches from the end of the one before it to its own; the opening of the answer
-        belongs to nobody, so the newest message has it."""
+    async def _sizes(self, transcript: Transcript) -> tuple[list[Sized], int]:
+        """A message reaches from the end of the one before it to its own; what is left is the opening."""
         conversation = transcript.conversation(_WHOLE, ())
         prompt = await self._prompting.measured(conversation, self._tools, self._variables)
         ends: list[int] = []
@@ -65,12 +65,12 @@ class Fitting:
         for group in conversation.blocks:
             at += len(group)
             ends.append(prompt.spans[at - 1].end_token if at else 0)
-        ends[-1] = len(prompt.token_ids)
         starts = [0, *ends[:-1]]
-        return [
+        sizes = [
             Sized(message["role"], end - start)
             for message, start, end in zip(conversation.messages, starts, ends, strict=True)
         ]
+        return sizes, len(prompt.token_ids) - ends[-1]
 
 
 def truncated_header(left_out: Cut) -> list[tuple[bytes, bytes]]:
