@@ -133,6 +133,10 @@ class ScriptedEngine:
     def evicted_blocks(self) -> int:
         return 0
 
+    @property
+    def kv_format(self) -> str:
+        return "scripted"
+
     def root_for(self, tenant: str) -> BlockKey:
         return CacheScope("scripted", "none", tenant=tenant).root()
 

@@ -20,8 +20,10 @@ from structlog.testing import CapturingLogger
 
 from hotprefix.api.application import build_application
 from hotprefix.api.inflight import InFlight
+from hotprefix.api.prefill import prefill_with
 from hotprefix.api.service import Service
 from hotprefix.api.settings import ApiSettings
+from hotprefix.api.start_gate import StartGate
 from hotprefix.app.serving import Serving
 from hotprefix.base.clock import Clock, SystemClock
 from hotprefix.diagnosis.memory import SnapshotMemory
@@ -29,13 +31,19 @@ from hotprefix.ledger.ledger import Ledger
 from hotprefix.modes.caching import Caching
 from hotprefix.modes.doctor import Doctor
 from hotprefix.modes.entries import EntryBook
+from hotprefix.modes.named import NamedCaches
+from hotprefix.modes.named_cache import NamedLimits
+from hotprefix.modes.named_store import MemoryStore
 from hotprefix.profiles.loader import DEFAULT_PROFILE, load_profiles
 from hotprefix.prompt.builder import PromptBuilder
+from hotprefix.prompt.preprocess.catalogue import StepName
 from hotprefix.sessions.sessions import Sessions
 from hotprefix.sessions.store import SESSION_FILE
 from tests.api.scripted_engine import ScriptedEngine
 
 HELLO = [{"role": "user", "content": "Hello, wörld! 🙂"}]
+
+NAMED_LIMITS = NamedLimits(caches=5, per_tenant=3, tokens_per_tenant=3000)
 
 
 @dataclass
@@ -45,6 +53,7 @@ class Server:
     app: ASGIApp
     log: CapturingLogger
     client: httpx.AsyncClient
+    sessions: Sessions
 
     def lines(self, event: str = "request") -> list[dict[str, Any]]:
         """What was logged, with the level under `level`."""
@@ -104,12 +113,15 @@ async def in_process(
     settings: ApiSettings | None = None,
     *,
     profile: str = DEFAULT_PROFILE,
+    preprocess: tuple[StepName, ...] = (),
     clock: Clock | None = None,
     ledger: Ledger | None = None,
     state: Path | None = None,
 ) -> AsyncIterator[Server]:
     inflight = InFlight(engine)
     log = CapturingLogger()
+    gate = StartGate()
+    gate.open()
     time = clock or SystemClock()
     caching = Caching(EntryBook(100), engine, time, engine.block_size)
     sessions = Sessions(None if state is None else state / SESSION_FILE, time)
@@ -128,6 +140,9 @@ async def in_process(
             profile=load_profiles().get(profile),
             profiles=load_profiles(),
             caching=caching,
+            named=NamedCaches(MemoryStore(), engine, prefill_with(engine), time, "scripted", NAMED_LIMITS),
+            gate=gate,
+            preprocess=preprocess,
             doctor=Doctor(SnapshotMemory(), caching, time, lambda: engine.evicted_blocks),
             ledger=ledger,
             sessions=sessions,
@@ -135,7 +150,7 @@ async def in_process(
         app = build_application(service)
         transport = httpx.ASGITransport(app=app)
         async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
-            yield Server(engine, inflight, app, log, client)
+            yield Server(engine, inflight, app, log, client, sessions)
 
 
 @asynccontextmanager
