@@ -114,6 +114,26 @@ async def test_an_entry_is_readable_only_after_the_response() -> None:
     assert world.caching.begin(world.request(prompt(("s", 1100)), 0)).hit == 1100
 
 
+async def test_entries_of_a_running_answer_hold_whole_blocks_until_it_ends() -> None:
+    world = World("anthropic-2026-09")
+    world.pins.only_whole_blocks = True  # the prompt's last block is still being filled
+    turn = world.caching.begin(world.request(prompt(("a", 1100)), 0))
+    await world.caching.first_output(turn)
+    assert list(world.pins.held.values()) == [1100 - 1100 % 32]
+    other = world.caching.begin(world.request(prompt(("a", 1100), ("b", 5)), 0))
+    assert other.hit == 1100
+    world.pins.only_whole_blocks = False
+    assert (await world.end(turn)).written == {"5m": 1100}
+    assert list(world.pins.held.values()) == [1100]
+
+
+async def test_without_its_last_block_nothing_is_written_after_the_response() -> None:
+    world = World("dashscope-2026-03")
+    world.pins.only_whole_blocks = True
+    assert (await world.ask(prompt(("a", 1100)), 0)).written == {}
+    assert world.pins.held == {}
+
+
 async def test_anthropic_entries_are_readable_at_the_first_output() -> None:
     world = World("anthropic-2026-09")
     first = world.caching.begin(world.request(prompt(("s", 1100)), 0))

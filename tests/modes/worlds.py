@@ -21,17 +21,19 @@ TAIL = 6
 
 
 class Pins:
-    """A `Pinner` that holds whatever it is told to, unless `full`."""
+    """A `Pinner` that holds whatever it is told to, unless `full`, or it is no multiple of a block where
+    `only_whole_blocks` are there."""
 
     def __init__(self) -> None:
         self.held: dict[str, int] = {}
         self.full = False
+        self.only_whole_blocks = False
 
     def root_for(self, tenant: str) -> BlockKey:
         return CacheScope("model", "format", tenant=tenant).root()
 
     async def pin(self, name: str, tenant: str, token_ids: Sequence[int]) -> int:
-        if self.full:
+        if self.full or (self.only_whole_blocks and len(token_ids) % BLOCK):
             return 0
         self.held[name] = len(token_ids)
         return len(token_ids)

@@ -62,6 +62,7 @@ class Caching:
             return TokenClasses(Mode.IMPLICIT, total - hit, hit, output=output)
         if turn.mode is Mode.NONE:
             return TokenClasses(Mode.NONE, total, 0, output=output)
+        await self._complete(turn)
         await self._write(turn)
         written = {ttl: count for ttl, count in turn.written.items() if count}
         computed = total - turn.hit - sum(written.values())
@@ -178,12 +179,35 @@ class Caching:
         request, now = turn.request, self._clock.now()
         ttl = self._ttl(turn, marker)
         pin = f"entry-{uuid4().hex}"
-        if not await self._pinner.pin(pin, request.cache_tenant, request.prompt.token_ids[:tokens]):
+        if not await self._hold(turn, pin, tokens):
             turn.pin_failed = True
             return False
         for gone in self.book.add(Entry(key, request.cache_tenant, tokens, ttl, now + ttl, pin)):
             self._pinner.unpin(gone.pin)
         return True
+
+    async def _hold(self, turn: Turn, pin: str, tokens: int) -> bool:
+        """Pin a prefix. While its answer is drawn, the last block of a prompt can't be shared yet: entries
+        that are written so early hold whole blocks until `_complete`."""
+        request, rules = turn.request, request_rules(turn)
+        ids = request.prompt.token_ids
+        if await self._pinner.pin(pin, request.cache_tenant, ids[:tokens]):
+            return True
+        whole = tokens - tokens % self._block_size
+        if rules is None or rules.readable is not Readable.AT_FIRST_OUTPUT or not whole:
+            return False
+        return await self._pinner.pin(pin, request.cache_tenant, ids[:whole]) > 0
+
+    async def _complete(self, turn: Turn) -> None:
+        """Let the entries of an answer that has ended hold their last blocks too."""
+        if not turn.is_written or request_rules(turn) is None:
+            return
+        request, history, now = turn.request, self._history(turn.request), self._clock.now()
+        for marker in turn.markers:
+            tokens = request.prompt.spans[marker.block].end_token
+            entry = self.book.find(history.key_at(tokens), now)
+            if entry is not None and tokens % self._block_size:
+                await self._pinner.pin(entry.pin, request.cache_tenant, request.prompt.token_ids[:tokens])
 
     def _ttl(self, turn: Turn, marker: Marker) -> float:
         profile = turn.request.profile
