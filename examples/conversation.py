@@ -12,16 +12,17 @@ import os
 from openai import OpenAI
 from openai.types.chat import ChatCompletionMessageParam
 
-QUESTIONS = ("Who lives in the sea?", "Which of them is the largest?", "Tell me one more thing about it.")
+GUIDE = "You are the guide of a zoo and answer in one or two short sentences.\n" + "\n".join(
+    f"House {number} is open from {8 + number % 3} to {17 + number % 4} o'clock." for number in range(1, 21)
+)
+QUESTIONS = ("Who lives in house 3?", "When is it open?", "Tell me one more thing about it.")
 
 
 def main() -> None:
     url = os.environ.get("HOTPREFIX_URL", "http://127.0.0.1:8080")
     client = OpenAI(base_url=f"{url}/v1", api_key="any")
     model = client.models.list().data[0].id
-    messages: list[ChatCompletionMessageParam] = [
-        {"role": "system", "content": "You answer in one or two short sentences."}
-    ]
+    messages: list[ChatCompletionMessageParam] = [{"role": "system", "content": GUIDE}]
     for turn, question in enumerate(QUESTIONS, start=1):
         messages.append({"role": "user", "content": question})
         answer = client.chat.completions.create(

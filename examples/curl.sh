@@ -3,10 +3,11 @@
 # Needs curl and a server: hotprefix serve. HOTPREFIX_URL names another one.
 set -euo pipefail
 url="${HOTPREFIX_URL:-http://127.0.0.1:8080}"
+rules=$(printf 'Rule %d: answer in one short sentence. ' $(seq 40))
 body='{
   "model": "smollm2-135m-instruct",
   "messages": [
-    {"role": "system", "content": "You know all about bridges, and answer in one short sentence."},
+    {"role": "system", "content": "You know all about bridges. '"$rules"'"},
     {"role": "user", "content": "What is a bridge for?"}
   ],
   "max_tokens": 32,

@@ -141,8 +141,12 @@ def command(*options: str) -> list[str]:
 
 @contextmanager
 def serving(folder: Path, *options: str) -> Iterator[Server]:
-    """A server on a free port. Unless the test ended it, SIGTERM does, and must do it in order."""
+    """A server on a free port, with a state of its own.
+
+    Unless the test ended it, SIGTERM does, and must do it in order.
+    """
     folder.mkdir(parents=True, exist_ok=True)
+    options = ("--state-dir", str(folder / "state"), *options)
     log = folder / "stderr.log"
     with log.open("w", encoding="utf-8") as stderr:
         process = subprocess.Popen(command(*options), stdout=subprocess.PIPE, stderr=stderr, text=True)

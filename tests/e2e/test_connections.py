@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 
 from hotprefix.models.catalogue import DEFAULT_MODEL
-from hotprefix.models.manifest import ModelManifest
-from tests.e2e.server import CHAT, SOFT_FILES, Server, serving, until
+from tests.e2e.server import CHAT, SOFT_FILES, Server, until
 
 pytestmark = pytest.mark.model
 
@@ -26,14 +25,6 @@ def request(**fields: Any) -> bytes:
 
 
 LONG = {"max_tokens": 5000, "ignore_eos": True}
-
-
-@pytest.fixture(scope="module")
-def narrow(default_model: ModelManifest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server that works on one answer at a time and lets one more wait."""
-    with serving(tmp_path_factory.mktemp("narrow"), "--max-running", "1", "--max-waiting", "2") as server:
-        yield server
-        server.require_nothing_left()
 
 
 @pytest.mark.parametrize("stream", [False, True])

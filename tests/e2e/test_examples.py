@@ -33,16 +33,16 @@ def cached_and_prompt(shown: str) -> list[tuple[int, int]]:
     return [(int(a), int(b)) for a, b in re.findall(r"(\d+) of (\d+) prompt tokens cached", shown)]
 
 
-def test_openai_chat(server: Server) -> None:
-    shown = run(server, sys.executable, str(EXAMPLES / "openai_chat.py"))
+def test_openai_chat(narrow: Server) -> None:
+    shown = run(narrow, sys.executable, str(EXAMPLES / "openai_chat.py"))
     (first, prompt), (second, _) = cached_and_prompt(shown)
     assert first < 32
     assert second > prompt - 32
     assert all(int(ms) > 0 for ms in re.findall(r"TTFT (\d+) ms", shown))
 
 
-def test_conversation(server: Server) -> None:
-    turns = cached_and_prompt(run(server, sys.executable, str(EXAMPLES / "conversation.py")))
+def test_conversation(narrow: Server) -> None:
+    turns = cached_and_prompt(run(narrow, sys.executable, str(EXAMPLES / "conversation.py")))
     assert len(turns) == 3
     for (_, before), (cached, _) in pairwise(turns):
         # More than the prompt of the turn before: the answer is reused as well.
@@ -50,8 +50,8 @@ def test_conversation(server: Server) -> None:
 
 
 @pytest.mark.skipif(not shutil.which("curl"), reason="needs curl")
-def test_curl(server: Server) -> None:
-    first, second = [json.loads("{" + line) for line in run(server, str(EXAMPLES / "curl.sh")).splitlines()]
+def test_curl(narrow: Server) -> None:
+    first, second = [json.loads("{" + line) for line in run(narrow, str(EXAMPLES / "curl.sh")).splitlines()]
     assert first["usage"]["prompt_tokens_details"]["cached_tokens"] < 32
     assert second["usage"]["prompt_tokens_details"]["cached_tokens"] == second["usage"]["prompt_tokens"]
 
