@@ -8,6 +8,7 @@ from typing import Any
 from starlette.routing import BaseRoute, Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from hotprefix.api.admittance import admission_of
 from hotprefix.api.body import read_json, read_optional_json
 from hotprefix.api.generation import ignored_header, tenant_of
 from hotprefix.api.named_document import (
@@ -21,7 +22,7 @@ from hotprefix.api.respond import send_json
 from hotprefix.api.service import Service
 from hotprefix.base.errors import InvalidRequest
 from hotprefix.modes.named import Kept
-from hotprefix.modes.named_cache import CacheState, NamedCache
+from hotprefix.modes.named_cache import NamedCache
 
 Verb = Callable[[Scope, Receive, Send], Awaitable[None]]
 
@@ -40,6 +41,9 @@ class NamedCachesApi:
         request, tenant = parse_cache(document), tenant_of(scope)
         known = {cache.definition.name for cache in self._named.of(tenant)}
         ids = await self._renderer.tokens(request, tenant)
+        admission = admission_of(scope)
+        if admission is not None:
+            admission.charge(len(ids))
         kept = await self._named.put(
             tenant, request.name, content_of(document), ids, request.chosen(DEFAULT_TTL)
         )
@@ -48,12 +52,16 @@ class NamedCachesApi:
 
     async def list(self, scope: Scope, receive: Receive, send: Send) -> None:
         """All of the tenant's."""
-        data = [shown(cache) for cache in self._named.of(tenant_of(scope))]
+        caches = self._named.of(tenant_of(scope))
+        for cache in caches:
+            await self._named.verify(cache)
+        data = [shown(cache) for cache in caches]
         await send_json(send, 200, {"object": "list", "data": data})
 
     async def read(self, scope: Scope, receive: Receive, send: Send) -> None:
         """One, with what it is made of."""
         cache = self._one(scope)
+        await self._named.verify(cache)
         await send_json(send, 200, shown(cache) | {"content": cache.definition.document})
 
     async def refresh(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -61,7 +69,7 @@ class NamedCachesApi:
         body = await read_optional_json(scope, receive, self._service.settings)
         wanted, cache = parse_lifetime(body), self._one(scope)
         ttl = wanted.chosen(cache.definition.ttl)
-        if cache.state is CacheState.STALE and not await self._named.restore(cache, self._renderer):
+        if not await self._named.verify(cache) and not await self._named.restore(cache, self._renderer):
             raise InvalidRequest(f"This cache can't be computed again: {cache.note}", param="name")
         self._named.set_ttl(cache, ttl)
         await send_json(send, 200, shown(cache))

@@ -23,13 +23,15 @@ class Sight:
     warnings: tuple[str, ...] = ()
 
 
-def look_at(named: NamedCaches, tenant: str, name: str, prompt: SpannedPrompt, tokenizer: Tokenizer) -> Sight:
+async def look_at(
+    named: NamedCaches, tenant: str, name: str, prompt: SpannedPrompt, tokenizer: Tokenizer
+) -> Sight:
     """A prompt that begins with the cache renews it; any other gets a warning that says where it parts."""
     try:
         cache = named.get(tenant, name)
     except CacheNotFound:
         return Sight(warnings=(f"{CACHE_HEADER}: there is no cache '{name[:64]}'",))
-    if not cache.token_ids:
+    if not await named.verify(cache):
         return Sight(warnings=(f"{CACHE_HEADER}: '{name}' is stale: {cache.note or 'not computed yet'}",))
     matched = shared(cache.token_ids, prompt.token_ids)
     if matched < len(cache.token_ids) and not _only_the_end_differs(cache, prompt, matched):

@@ -58,7 +58,7 @@ class Prompting:
 
         done, prompt = await self._in_worker(build, "messages")
         talk = done.conversation
-        turn = self._turn(prompt, tenant, tuple(talk.markers), talk.warnings, report_notes(done.report))
+        turn = await self._turn(prompt, tenant, tuple(talk.markers), talk.warnings, report_notes(done.report))
         parameters = {name: repr(value) for name, value in variables.items()}
         return replace(turn, tools=tuple(done.tools), parameters=parameters)
 
@@ -75,7 +75,7 @@ class Prompting:
         """A raw prompt as the caches take it: no content blocks, so no markers."""
         text, report = await self._prepared(prompt, param) if isinstance(prompt, str) else (prompt, Report())
         ids = await self.raw(text, param)
-        return self._turn(SpannedPrompt("", tuple(ids), ()), tenant, (), (), report_notes(report))
+        return await self._turn(SpannedPrompt("", tuple(ids), ()), tenant, (), (), report_notes(report))
 
     async def chat(
         self,
@@ -129,7 +129,7 @@ class Prompting:
                 param=param,
             )
 
-    def _turn(
+    async def _turn(
         self,
         prompt: SpannedPrompt,
         tenant: str,
@@ -139,7 +139,7 @@ class Prompting:
     ) -> TurnRequest:
         model, name = self._service.engine.model, current_wishes().cache
         if name:
-            seen = look_at(self._service.named, tenant, name, prompt, model.tokenizer)
+            seen = await look_at(self._service.named, tenant, name, prompt, model.tokenizer)
             notes, warnings = (*notes, *seen.notes), (*warnings, *seen.warnings)
         turn = TurnRequest(tenant, model.name, self._service.profile, prompt, markers, notes=notes)
         return replace(turn, warnings=tuple(warnings))

@@ -17,6 +17,7 @@ from hotprefix.app.keys_command import keys_app
 from hotprefix.app.model_commands import models_app
 from hotprefix.app.serve_command import SERVE_EPILOG, serve_command
 from hotprefix.app.usage_command import USAGE_EPILOG, usage_command
+from hotprefix.app.warm_command import WARM_EPILOG, warm_command
 from hotprefix.base.errors import HotprefixError
 
 _EXTRA_COMMANDS = "hotprefix.bench.command"
@@ -37,6 +38,7 @@ def build_app() -> typer.Typer:
     app.add_typer(models_app, name="models")
     app.add_typer(keys_app, name="keys")
     app.command("usage", epilog=USAGE_EPILOG)(usage_command)
+    app.command("warm", epilog=WARM_EPILOG)(warm_command)
     app.command("version")(version_command)
     if importlib.util.find_spec("hotprefix.bench") and importlib.util.find_spec(_EXTRA_COMMANDS):
         app.add_typer(importlib.import_module(_EXTRA_COMMANDS).bench_app, name="bench")

@@ -115,6 +115,18 @@ class NamedCaches:
         self._save(cache)
         return Kept(cache, len(token_ids) - known, known)
 
+    async def verify(self, cache: NamedCache) -> bool:
+        """Whether it is warm. Requests that can run in no other way take the memory of pins."""
+        if not cache.pin:
+            return False
+        definition = cache.definition
+        held = await self._pinner.pin(cache.pin, definition.tenant, cache.token_ids)
+        if not held and cache.pin:
+            cache.pin, cache.note = "", "its memory went to a request that had no other room"
+        elif self._caches.get((definition.tenant, definition.name)) is not cache:
+            self._pinner.unpin(cache.pin)  # replaced or deleted meanwhile
+        return bool(held)
+
     def renew(self, cache: NamedCache) -> None:
         """Start its lifetime anew."""
         self._change(cache, cache.definition.ttl)
@@ -168,6 +180,8 @@ class NamedCaches:
             return True
         if old.identity != self._identity:
             cache.note = "computed again: model, template or KV format have changed"
+        else:
+            cache.note = ""
         cache.token_ids, cache.pin = tuple(token_ids), pin
         cache.definition = replace(cache.definition, identity=self._identity, tokens=len(token_ids))
         self._save(cache)
