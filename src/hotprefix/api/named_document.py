@@ -121,6 +121,6 @@ class Renderer:
         conversation = conversation_of(request.messages or (), request.tools, reader)
         tools = [tool.plain() for tool in request.tools or ()]
         turn = await self._prompting.turn(conversation, tools, request.chat_template_kwargs or {}, tenant)
-        if not turn.prompt.spans or not turn.prompt.spans[-1].end_token:
+        if not any(span.block.text for span in turn.prompt.spans):
             raise InvalidRequest("The messages have no text to keep.", param="messages")
         return turn.prompt.token_ids[: turn.prompt.spans[-1].end_token]
