@@ -15,6 +15,7 @@ pytestmark = pytest.mark.anyio
 RULES = "Answer in one sentence. Be kind."
 SYSTEM = {"role": "system", "content": RULES}
 PREFIX = f"system: {RULES}"
+TOOL = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
 
 
 async def make(server: Server, key: str | None = None, **fields: Any) -> dict[str, Any]:
@@ -79,8 +80,7 @@ async def test_made_again_it_is_200_and_takes_the_place_of_the_old_one(server: S
 
 
 async def test_tools_are_part_of_the_prefix(server: Server) -> None:
-    tool = {"type": "function", "function": {"name": "f", "parameters": {"type": "object"}}}
-    made = await make(server, tools=[tool])
+    made = await make(server, tools=[TOOL])
     assert made["tokens"] > len(PREFIX)
     assert b"tools: " in bytes(server.engine.seen[0].prompt_ids)
 
@@ -96,7 +96,7 @@ async def test_a_request_that_begins_with_it_says_so_and_renews_it(anyio_backend
         clock.advance(50)
         cache = (await server.client.get("/v1/caches/shop")).json()
         assert (cache["hits"], cache["expires_at"]) == (1, 1000 + 50 + 60)
-        (line,) = server.lines()
+        (line,) = [line for line in server.lines() if line["path"] == "/v1/chat/completions"]
         assert line["cache"] == f"shop; tokens={len(PREFIX)}"
 
 
@@ -163,7 +163,7 @@ async def test_memory_that_was_taken_is_told_and_a_refresh_computes_again(server
         ({"name": "a", "text": "x", "ttl": 0}, "ttl", "greater than 0"),
         ({"name": "a", "text": "x", "ttl": 10**9}, "ttl", "from 1 to"),
         ({"name": "a", "text": "x", "ttl": 5, "pin": True}, "ttl", "pinned"),
-        ({"name": "a", "text": "x", "tools": [{"type": "function", "function": {"name": "f"}}]}, "text", "no tools"),
+        ({"name": "a", "text": "x", "tools": [TOOL]}, "text", "no tools"),
         ({"name": "a", "messages": [{"role": "system", "content": ""}]}, "messages", "no text"),
         ({"name": "a", "text": "x", "model": "gpt-9"}, "model", "not served"),
         ({"name": "a", "text": "x" * 5000}, "prompt", "fit"),

@@ -40,7 +40,7 @@ async def test_steps_by_header_are_told_with_counts_and_places(server: Server) -
     assert seen(server) == "user: a\nb\u2028 --- \u00e9 \U0001f469\u200d\U0001f52c\nassistant: "
     assert response.headers[DONE] == (
         'invalid-characters;n=2;first="messages[0].content+4", line-ends;n=1;first="messages[0].content+1", '
-        'unicode;n=1;first="messages[0].content+13", pollution;n=1;first="messages[0].content+9"'
+        'unicode;n=1;first="messages[0].content+12", pollution;n=1;first="messages[0].content+8"'
     )
     (line,) = server.lines()
     assert line["preprocessed"] == response.headers[DONE]

@@ -200,10 +200,10 @@ def test_definitions_outlive_a_restart(file: Path) -> None:
     second.clock.advance(100)
     waiting = second.named.to_restore()
     assert [(c.definition.name, c.state, c.note) for c in waiting] == [
-        ("shop", CacheState.STALE, ""),
         ("for-good", CacheState.STALE, ""),
+        ("shop", CacheState.STALE, ""),
     ]
-    assert waiting[0].definition.document == DOCUMENT
+    assert waiting[1].definition.document == DOCUMENT
     for cache in waiting:
         assert asyncio.run(second.named.restore(cache, render_as(range(cache.definition.tokens))))
         assert (cache.state, cache.note) == (CacheState.WARM, "")
