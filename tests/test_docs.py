@@ -22,6 +22,7 @@ from hotprefix.api.completion_request import CompletionRequest
 from hotprefix.api.dashscope.request import NativeParameters, NativeRequest
 from hotprefix.api.errors import problem_of
 from hotprefix.api.metrics import ServerMetrics
+from hotprefix.api.responses.request import ResponsesRequest
 from hotprefix.app.cli import build_app
 from hotprefix.base.errors import HotprefixError, RequestError, Unavailable
 from hotprefix.engine.settings import EngineSettings
@@ -158,6 +159,7 @@ def test_every_field_is_listed(body: type[ChatRequest | CompletionRequest]) -> N
         ("docs/dashscope.md", NativeParameters),
         ("docs/dashscope.md", NativeRequest),
         ("docs/anthropic.md", MessagesRequest),
+        ("docs/responses.md", ResponsesRequest),
     ],
 )
 def test_every_field_of_other_dialects_is_listed(page: str, body: type[BaseModel]) -> None:
@@ -215,5 +217,5 @@ def test_every_code_is_explained_with_its_status_and_type() -> None:
     assert {"unknown_url", "internal_error", "invalid_json", "invalid_type"} <= said
     assert said <= set(rows)
     # And nothing is explained that is never told.
-    source += text_of("src/hotprefix/base/errors.py")
+    source += "\n".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").glob("**/errors.py"))
     assert all(f'"{code}"' in source for code in rows)

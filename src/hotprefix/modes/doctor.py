@@ -69,7 +69,7 @@ class Doctor:
         keys = tuple(self._caching.marker_keys(turn))
         pending = any(self._writing[key] for key in keys)
         self._writing.update(keys)
-        return Case(turn, snapshot, self._memory.nearest(request.tenant, snapshot), keys, pending)
+        return Case(turn, snapshot, self._memory.nearest(request.cache_tenant, snapshot), keys, pending)
 
     def report(self, case: Case, classes: TokenClasses) -> MissReport:
         """The reason, by what the request was billed as reading."""
@@ -103,7 +103,7 @@ class Doctor:
             for marker, key in zip(case.turn.markers, case.keys, strict=True)
             if (entry := self._caching.book.find(key, self._clock.now())) is not None
         }
-        self._memory.remember(case.turn.request.tenant, snapshot.written(expires))
+        self._memory.remember(case.turn.request.cache_tenant, snapshot.written(expires))
 
     def _markers(self, turn: Turn) -> MarkerFacts:
         rules, counted = turn.request.profile.explicit, {marker.path for marker in turn.markers}
