@@ -65,7 +65,7 @@ class ChatEndpoint:
             raise InvalidRequest(f"'n' is over the limit of {self._service.settings.max_choices}.", param="n")
         tools = offered_tools(request)
         sampling = request.sampling(
-            vocab_size=model.tokenizer.vocab_size,
+            model,
             top_logprobs=request.wanted_logprobs,
             grammar=grammar_of(request, tools),
         )

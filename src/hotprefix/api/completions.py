@@ -41,9 +41,7 @@ class CompletionsEndpoint:
         model = self._service.engine.model
         require_model(model, request.model)
         self._require_few(request)
-        sampling = request.sampling(
-            vocab_size=model.tokenizer.vocab_size, top_logprobs=request.logprobs, grammar=None
-        )
+        sampling = request.sampling(model, top_logprobs=request.logprobs, grammar=None)
         turns = []
         for number, prompt in enumerate(request.prompts):
             param = f"prompt[{number}]" if len(request.prompts) > 1 else "prompt"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Annotated, Any, TypeVar
+from dataclasses import replace
+from typing import Annotated, Any, Protocol, TypeVar
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
 from hotprefix.base.errors import InvalidRequest
+from hotprefix.engine.front import ServedModel
 from hotprefix.engine.request import Grammar, Sampling
 
 _T = TypeVar("_T")
@@ -98,12 +100,13 @@ class GenerationFields(Wire):
         """Names of the top-level fields that have no meaning here."""
         return list(self.model_extra or {})
 
-    def sampling(self, *, vocab_size: int, top_logprobs: int | None, grammar: Grammar | None) -> Sampling:
+    def sampling(self, model: ServedModel, *, top_logprobs: int | None, grammar: Grammar | None) -> Sampling:
         """The engine's form. Raises `InvalidRequest` for token ids outside the vocabulary."""
+        vocab_size = model.tokenizer.vocab_size
         return Sampling(
             max_tokens=self.max_tokens,
-            temperature=_or(self.temperature, 1.0),
-            top_p=max(_or(self.top_p, 1.0), _TINY_TOP_P),
+            temperature=_or(self.temperature, model.defaults.temperature),
+            top_p=max(_or(self.top_p, model.defaults.top_p), _TINY_TOP_P),
             top_k=max(_or(self.top_k, 0), 0),
             min_p=_or(self.min_p, 0.0),
             seed=None if self.seed is None else self.seed % 2**64,
@@ -142,3 +145,20 @@ def _no_token(param: str, name: str, vocab_size: int) -> InvalidRequest:
 
 def _or(value: _T | None, default: _T) -> _T:
     return default if value is None else value
+
+
+class Drawing(Protocol):
+    """A request that may say how to draw."""
+
+    @property
+    def temperature(self) -> float | None: ...
+
+    @property
+    def top_p(self) -> float | None: ...
+
+
+def with_defaults(sampling: Sampling, model: ServedModel, asked: Drawing) -> Sampling:
+    """`sampling` with the model's own temperature and top_p where `asked` names none."""
+    temperature = model.defaults.temperature if asked.temperature is None else sampling.temperature
+    top_p = model.defaults.top_p if asked.top_p is None else sampling.top_p
+    return replace(sampling, temperature=temperature, top_p=top_p)

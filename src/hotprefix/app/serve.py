@@ -84,7 +84,8 @@ def serve_engine(
             async def get_ready() -> None:
                 await listening.wait()
                 await warm_up(built, prefixes, settings.warm_key, log, bars)
-                announce(engine.model, settings, url_of(sock), out)
+                if not built.inflight.draining:
+                    announce(engine.model, settings, url_of(sock), out)
 
             with serving.stopped_by_signals():
                 getting_ready = asyncio.create_task(get_ready())

@@ -34,6 +34,7 @@ from hotprefix.engine.loader import load_engine
 from hotprefix.engine.settings import EngineSettings
 from hotprefix.ledger.ledger import Ledger
 from hotprefix.ledger.store import open_store
+from hotprefix.models.generation import sampling_defaults
 from hotprefix.models.manifest import ModelManifest
 from hotprefix.modes.caching import Caching
 from hotprefix.modes.doctor import Doctor
@@ -97,6 +98,7 @@ def served_model(manifest: ModelManifest, tokenizer: Tokenizer, settings: ServeS
         tokenizer=tokenizer,
         template=JinjaTemplate(manifest.chat_template, bos_token=bos, eos_token=eos),
         fingerprint=manifest.fingerprint,
+        defaults=sampling_defaults(manifest),
     )
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from hotprefix.base.ids import BlockKey, RequestId
 from hotprefix.engine.request import Delta, GenerationRequest
+from hotprefix.models.catalogue import SamplingDefaults
 from hotprefix.prompt.chat import ChatTemplate
 from hotprefix.prompt.tokenizer import Tokenizer
 
@@ -16,7 +17,8 @@ from hotprefix.prompt.tokenizer import Tokenizer
 class ServedModel:
     """What the API needs to know of the model behind the engine.
 
-    `context_length` is in tokens (prompt and answer together); `created` in Unix seconds.
+    `context_length` is in tokens (prompt and answer together); `created` in Unix seconds;
+    `defaults` apply where a request does not say how to sample.
     """
 
     name: str
@@ -26,6 +28,7 @@ class ServedModel:
     tokenizer: Tokenizer
     template: ChatTemplate
     fingerprint: str
+    defaults: SamplingDefaults = field(default_factory=SamplingDefaults)
 
 
 class EngineFront(Protocol):

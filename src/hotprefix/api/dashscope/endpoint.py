@@ -20,6 +20,7 @@ from hotprefix.api.dashscope.shower import (
     parts_shape,
     text_shape,
 )
+from hotprefix.api.fields import with_defaults
 from hotprefix.api.generation import Generation, Job, tenant_of
 from hotprefix.api.markers import MarkerReader
 from hotprefix.api.prompting import Prompting, require_model
@@ -75,6 +76,7 @@ class NativeEndpoint:
             raise InvalidRequest(f"'n' is over the limit of {limit}.", param="parameters.n")
         tools = offered_tools(parameters)
         sampling = parameters.sampling(model.tokenizer, grammar_of(parameters, tools))
+        sampling = with_defaults(sampling, model, parameters)
         conversation = native_conversation(request, MarkerReader(self._service.profile))
         turn = await self._prompting.turn(conversation, tools, parameters.variables, tenant)
         self._prompting.require_fit(turn.prompt.token_ids, sampling.max_tokens, "input.messages")

@@ -11,6 +11,7 @@ from starlette.types import Receive, Scope, Send
 from hotprefix.api.body import read_json
 from hotprefix.api.chat_answer import PlainReader, Reader
 from hotprefix.api.errors import Problem, problem_of
+from hotprefix.api.fields import with_defaults
 from hotprefix.api.generation import Generation, Job, tenant_of
 from hotprefix.api.logprobs import chat_logprobs
 from hotprefix.api.prompting import Prompting, require_model
@@ -73,8 +74,9 @@ class CreateEndpoint:
         output = Output(self._reader(request), self._logprobs(request))
         keeper = _Keeper(self._service, draft, output, place.tenant, chain)
         shower = ResponsesShower(draft, output, keeper.keep, self._service.clock)
+        sampling = with_defaults(request.sampling(), self._service.engine.model, request)
         job = Job(
-            request.model, [turn], request.sampling(), 1, request.ignored(), truncated_header(left_out),
+            request.model, [turn], sampling, 1, request.ignored(), truncated_header(left_out),
             shower.settled,
         )  # fmt: skip
         generation = Generation(self._service, scope, receive, send)
