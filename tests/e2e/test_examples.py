@@ -58,4 +58,6 @@ def test_curl(narrow: Server) -> None:
 
 def test_every_example_is_listed() -> None:
     listed = re.findall(r"\]\((\S+)\)", (EXAMPLES / "README.md").read_text(encoding="utf-8"))
-    assert sorted(listed) == sorted(path.name for path in EXAMPLES.iterdir() if path.suffix in (".py", ".sh"))
+    files = [path.name for path in EXAMPLES.iterdir() if path.suffix in (".py", ".sh")]
+    folders = [f"{path.parent.name}/{path.name}" for path in EXAMPLES.glob("*/README.md")]
+    assert sorted(listed) == sorted([*files, *folders])
