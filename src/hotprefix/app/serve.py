@@ -20,7 +20,16 @@ from hotprefix.app.settings import ServeSettings
 from hotprefix.app.sizes import show_size
 from hotprefix.app.warm_file import Prefix, read_warm_files
 from hotprefix.app.warm_up import warm_up
-from hotprefix.app.wiring import application, new_metrics, prompt_builder, running_engine, served_model, texts
+from hotprefix.app.wiring import (
+    application,
+    new_metrics,
+    prompt_builder,
+    public_zone,
+    read_grants,
+    running_engine,
+    served_model,
+    texts,
+)
 from hotprefix.engine.front import EngineFront, ServedModel
 from hotprefix.models.store import ModelStore
 from hotprefix.profiles.loader import ProfileBook, load_profiles
@@ -36,16 +45,19 @@ def serve(
     profiles = load_profiles(settings.profiles_dir)
     profiles.get(settings.profile)
     prefixes = read_warm_files(settings.warm)
+    grants = read_grants(settings)
     with closing(bind(settings.host, settings.port)) as sock:
         manifest = store.resolve(settings.model)
         with progress.status(f"Loading {manifest.name} …") as status:
             known = texts(manifest)
             model = served_model(manifest, known.tokenizer, settings)
             metrics = new_metrics(model)
-            engine_life = running_engine(manifest, model, known.answers, settings, metrics)
+            engine_life = running_engine(manifest, model, known.answers, settings, metrics, grants)
             with engine_life as engine:
                 status.stop()
                 prompts = prompt_builder(manifest, model, known.answers)
+                if grants.public:
+                    engine.share(public_zone(engine, prompts, grants))
                 serve_engine(
                     engine,
                     prompts,

@@ -32,6 +32,7 @@ from hotprefix.engine.engine import Engine
 from hotprefix.engine.front import EngineFront, ServedModel
 from hotprefix.engine.loader import load_engine
 from hotprefix.engine.settings import EngineSettings
+from hotprefix.keys.zones import PUBLIC_TENANT, PublicZone
 from hotprefix.ledger.ledger import Ledger
 from hotprefix.ledger.store import open_store
 from hotprefix.models.generation import sampling_defaults
@@ -53,6 +54,8 @@ from hotprefix.sessions.store import SESSION_FILE
 from hotprefix.tenants.authenticator import Authenticator
 from hotprefix.tenants.key_store import KeyStore
 from hotprefix.tenants.limiter import RateLimiter
+from hotprefix.tenants.public_prefix import PublicPrefix
+from hotprefix.tenants.quota import TenantQuota
 from hotprefix.tenants.tenancy import open_tenancy
 
 _TOKENISING_THREADS = 2
@@ -109,7 +112,33 @@ def prompt_builder(manifest: ModelManifest, model: ServedModel, answers: AnswerM
     return PromptBuilder(model.tokenizer, model.template, answers=answers, head=head, limit=limit)
 
 
-def engine_settings(settings: ServeSettings) -> EngineSettings:
+@dataclass(frozen=True, slots=True)
+class Grants:
+    """What the state folder says of tenants when the server starts: their shares of the cache, and what
+    all of them may read. `secret` keys their roots."""
+
+    quotas: tuple[TenantQuota, ...]
+    public: tuple[PublicPrefix, ...]
+    secret: bytes
+
+
+def read_grants(settings: ServeSettings) -> Grants:
+    """None, and a secret of this process alone, without a state folder. Raises `TenantError`."""
+    if settings.state_dir is None:
+        return Grants((), (), secrets.token_bytes(32))
+    settings.state_dir.mkdir(parents=True, exist_ok=True)
+    with open_tenancy(settings.state_dir, SystemClock()) as tenancy:
+        quotas, public = tuple(tenancy.quotas.list()), tuple(tenancy.public.list())
+        return Grants(quotas, public, tenancy.secret)
+
+
+def public_zone(engine: Engine, prompts: PromptBuilder, grants: Grants) -> PublicZone:
+    """The public prefixes as this model's tokens."""
+    tokens = [prefix.tokens(prompts.chat, prompts.text) for prefix in grants.public]
+    return PublicZone(engine.root_for(PUBLIC_TENANT), engine.block_size, tokens)
+
+
+def engine_settings(settings: ServeSettings, grants: Grants) -> EngineSettings:
     """The engine's part; what was not asked for keeps the engine's own default."""
     chosen = {
         "max_running": settings.max_running,
@@ -123,7 +152,8 @@ def engine_settings(settings: ServeSettings) -> EngineSettings:
         max_context=settings.max_context,
         threads=settings.threads,
         decode=settings.decode,
-        secret=secrets.token_bytes(32),
+        secret=grants.secret,
+        quotas=grants.quotas,
         **{name: value for name, value in chosen.items() if value is not None},
     )
 
@@ -135,9 +165,10 @@ def running_engine(
     answers: AnswerMemory,
     settings: ServeSettings,
     metrics: ServerMetrics,
+    grants: Grants,
 ) -> Iterator[Engine]:
     """An engine that is warm; stopped on leaving. Raises `ModelError`."""
-    engine = load_engine(manifest, model, answers, engine_settings(settings), metrics, SystemClock())
+    engine = load_engine(manifest, model, answers, engine_settings(settings, grants), metrics, SystemClock())
     engine.start()
     try:
         engine.wait_ready()

@@ -17,6 +17,7 @@ from hotprefix.engine.front import ServedModel
 from hotprefix.engine.mailbox import Mailboxes
 from hotprefix.engine.request import Delta, DeltaSink, FinishReason, GenerationRequest
 from hotprefix.engine.stepper import Stepper
+from hotprefix.keys.zones import PublicZone
 
 _DRAINING = "The server is shutting down. Try another one, or again later."
 _log = structlog.get_logger("hotprefix.engine")
@@ -155,6 +156,10 @@ class Engine:
     @property
     def kv_format(self) -> str:
         return self._kv_format
+
+    def share(self, zone: PublicZone) -> None:
+        """Let all tenants read the prefixes of `zone` together."""
+        self._stepper.share(zone)
 
     def root_for(self, tenant: str) -> BlockKey:
         return self._stepper.root_for(tenant)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import openvino as ov
 
 from hotprefix.base.clock import Clock
@@ -24,13 +26,16 @@ from hotprefix.engine.scheduler import Scheduler
 from hotprefix.engine.settings import DecodeMode, EngineSettings
 from hotprefix.engine.stepper import Parts, Stepper
 from hotprefix.keys.scope import CacheScope
+from hotprefix.kv.accounts import Accounts
 from hotprefix.kv.policy import POLICIES
+from hotprefix.kv.policy.quota import QuotaPolicy
 from hotprefix.kv.pool import BlockPool
 from hotprefix.kv.tree import BlockTree
 from hotprefix.models.manifest import ModelManifest
 from hotprefix.pages.arena import BlockArena
 from hotprefix.pages.format import KvFormat
 from hotprefix.prompt.answers import AnswerMemory
+from hotprefix.tenants.quota import granted
 
 
 def load_engine(
@@ -57,6 +62,7 @@ def load_engine(
     if settings.max_context is not None:
         context = min(context, settings.max_context)
     scopes = _Scopes(manifest.fingerprint, kv.describe(), settings.secret)
+    grant_shares(cache, settings, scopes.root)
     arena_tokens = cache.usable_blocks * cache.block_size
     parts = Parts(
         cache=cache,
@@ -83,8 +89,23 @@ def build_cache(arena: BlockArena, settings: EngineSettings) -> KvCache:
     rules = reuse_rules(kv, settings.decode)
     if settings.policy is None:
         return UncachedCache(pool, rules)
-    tree = BlockTree(kv.block_size, POLICIES[settings.policy](pool.size))
-    return PrefixCache(pool, tree, rules, LogitsStore(settings.logits_bytes), arena)
+    logits, make = LogitsStore(settings.logits_bytes), POLICIES[settings.policy]
+    if not settings.quotas:
+        return PrefixCache(pool, BlockTree(kv.block_size, make(pool.size)), rules, logits, arena)
+    floors = sum(quota.blocks(kv.block_size).floor for quota in settings.quotas)
+    # Half of the arena is left to whoever comes, whatever was promised.
+    accounts = Accounts(min(floors, pool.size // 2))
+    policy = QuotaPolicy(lambda: make(pool.size), accounts)
+    return PrefixCache(pool, BlockTree(kv.block_size, policy, accounts), rules, logits, arena, policy)
+
+
+def grant_shares(cache: KvCache, settings: EngineSettings, root_for: Callable[[str], BlockKey]) -> None:
+    """Give every tenant with a quota its share; floors that don't fit get what is left."""
+    if not isinstance(cache, PrefixCache) or cache.quotas is None:
+        return
+    shares, _ = granted(settings.quotas, cache.block_size, cache.tree.accounts.reserve)
+    for tenant, limits in shares.items():
+        cache.limit(root_for(tenant), limits)
 
 
 def reuse_rules(kv: KvFormat, decode: DecodeMode) -> ReuseRules:

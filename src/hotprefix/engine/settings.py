@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from hotprefix.tenants.quota import TenantQuota
+
 MIB = 1024 * 1024
 
 
@@ -24,7 +26,8 @@ class EngineSettings:
     `policy` None switches prefix reuse off. `prefill_chunk` is the most that one step computes
     of prompts when nobody decodes, `mixed_chunk` when somebody does: it bounds how long a long
     prompt can delay the next token of others. `logits_bytes` bounds the logits kept for exact
-    repeats. `kv_precision` is `auto` (as the processor computes) or an OpenVINO type name.
+    repeats. `quotas` are tenants' shares of the cache. `kv_precision` is `auto` (as the processor
+    computes) or an OpenVINO type name.
     """
 
     arena_bytes: int = 1024 * MIB
@@ -39,3 +42,4 @@ class EngineSettings:
     decode: DecodeMode = DecodeMode.FAST
     logits_bytes: int = 64 * MIB
     secret: bytes = b""
+    quotas: tuple[TenantQuota, ...] = ()

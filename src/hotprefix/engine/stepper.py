@@ -24,6 +24,7 @@ from hotprefix.engine.sampler import Sampler
 from hotprefix.engine.scheduler import Batch, Scheduler
 from hotprefix.engine.sequence import RequestState, Sequence
 from hotprefix.keys.chain import TokenHistory
+from hotprefix.keys.zones import PublicZone
 from hotprefix.prompt.answers import AnswerMemory
 from hotprefix.prompt.tokenizer import Tokenizer
 
@@ -60,6 +61,7 @@ class Stepper:
         self._writer = AnswerWriter(parts.eos_ids)
         self._states: dict[RequestId, RequestState] = {}
         self._evicted = 0
+        self._zone: PublicZone | None = None
         self._gauged_at = clock.now()
 
     @property
@@ -90,7 +92,7 @@ class Stepper:
         for index in range(request.n):
             matcher = parts.grammars.matcher(sampling.grammar) if sampling.grammar is not None else None
             row = RowState(sampling, parts.vocab_size, request.prompt_ids, choice=index, matcher=matcher)
-            history = TokenHistory(root, request.prompt_ids, parts.cache.block_size)
+            history = self._history(root, request.prompt_ids)
             sequence = Sequence(state, index, history, row, parts.tokenizer.stream())
             sequence.limit = room if sampling.max_tokens is None else min(room, sampling.max_tokens)
             state.sequences.append(sequence)
@@ -115,6 +117,15 @@ class Stepper:
             for sequence in list(state.sequences):
                 self._end(sequence, reason, message)
 
+    def share(self, zone: PublicZone) -> None:
+        """From now on, prompts that begin with a prefix of `zone` read that part with everybody."""
+        self._zone = zone
+
+    def _history(self, root: BlockKey, token_ids: SequenceOf[int]) -> TokenHistory:
+        if self._zone is None:
+            return TokenHistory(root, token_ids, self._parts.cache.block_size)
+        return self._zone.history(root, token_ids)
+
     def root_for(self, tenant: str) -> BlockKey:
         """The root of a tenant's keys."""
         return self._parts.root_for(tenant)
@@ -123,7 +134,7 @@ class Stepper:
         """Hold a computed prefix; see `PinBoard.pin`. Without a cache nothing can be held."""
         if self._parts.pins is None:
             return 0
-        history = TokenHistory(self.root_for(tenant), token_ids, self._parts.cache.block_size)
+        history = self._history(self.root_for(tenant), token_ids)
         return self._parts.pins.pin(name, history)
 
     def unpin(self, name: str) -> None:
