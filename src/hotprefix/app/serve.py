@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import closing
 
 from prometheus_client import CollectorRegistry
@@ -91,23 +91,13 @@ def serve_engine(
     async def run() -> None:
         with application(engine, prompts, registry, log, settings, profiles) as built:
             serving = Serving(built.app, built.inflight, log, drain_timeout=settings.drain_timeout)
-            listening = asyncio.Event()
 
             async def get_ready() -> None:
-                await listening.wait()
                 await warm_up(built, prefixes, settings.warm_key, log, bars)
                 if not built.inflight.draining:
                     announce(engine.model, settings, url_of(sock), out)
 
-            with serving.stopped_by_signals():
-                getting_ready = asyncio.create_task(get_ready())
-                try:
-                    await serving.run(sock, listening.set)
-                finally:
-                    getting_ready.cancel()
-                    await asyncio.wait([getting_ready])
-            if not getting_ready.cancelled():
-                getting_ready.result()
+            await _serve_and(get_ready, serving, sock)
 
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         try:
@@ -116,6 +106,29 @@ def serve_engine(
             if error.filename is not None:  # about a file, not the address
                 raise
             raise cannot_listen(settings.host, settings.port, error) from None
+
+
+async def _serve_and(get_ready: Callable[[], Awaitable[None]], serving: Serving, sock: socket.socket) -> None:
+    """Serve, and get ready as soon as connections are accepted; a failure of that stops the server."""
+    listening = asyncio.Event()
+
+    async def ready_when_listening() -> None:
+        await listening.wait()
+        try:
+            await get_ready()
+        except BaseException:
+            serving.stop()
+            raise
+
+    with serving.stopped_by_signals():
+        getting_ready = asyncio.create_task(ready_when_listening())
+        try:
+            await serving.run(sock, listening.set)
+        finally:
+            getting_ready.cancel()
+            await asyncio.wait([getting_ready])
+    if not getting_ready.cancelled():
+        getting_ready.result()
 
 
 def announce(model: ServedModel, settings: ServeSettings, url: str, out: Console) -> None:
