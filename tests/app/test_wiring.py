@@ -7,6 +7,7 @@ from hotprefix.app.wiring import (
     engine_settings,
     new_metrics,
     prompt_builder,
+    read_grants,
     running_engine,
     served_model,
     texts,
@@ -56,6 +57,8 @@ def test_an_engine_is_warm_inside_and_stopped_outside(tiny_model: ModelManifest)
     settings = ServeSettings(kv_arena=8 * 1024**2, threads=1)
     known = texts(tiny_model)
     model = served_model(tiny_model, known.tokenizer, settings)
-    with running_engine(tiny_model, model, known.answers, settings, new_metrics(model)) as engine:
+    with running_engine(
+        tiny_model, model, known.answers, settings, new_metrics(model), read_grants(settings)
+    ) as engine:
         assert engine.ready
     assert not engine.ready
