@@ -4,6 +4,7 @@ from dataclasses import replace
 
 from hotprefix.app.settings import CachePolicy, KvPrecision, ServeSettings
 from hotprefix.app.wiring import (
+    Grants,
     engine_settings,
     new_metrics,
     prompt_builder,
@@ -15,13 +16,16 @@ from hotprefix.app.wiring import (
 from hotprefix.engine.settings import EngineSettings
 from hotprefix.models.manifest import ModelManifest
 
+GRANTS = Grants((), (), b"secret")
+
 
 def test_what_was_not_asked_for_keeps_the_engines_default() -> None:
-    settings = engine_settings(ServeSettings())
+    settings = engine_settings(ServeSettings(), GRANTS)
     default = EngineSettings()
     assert (settings.max_running, settings.prefill_chunk) == (default.max_running, default.prefill_chunk)
     chosen = engine_settings(
-        ServeSettings(max_running=3, policy=CachePolicy.SLRU, kv_precision=KvPrecision.U8, kv_arena=5)
+        ServeSettings(max_running=3, policy=CachePolicy.SLRU, kv_precision=KvPrecision.U8, kv_arena=5),
+        GRANTS,
     )
     assert (chosen.max_running, chosen.policy, chosen.kv_precision, chosen.arena_bytes) == (
         3,
