@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 from hotprefix.app.settings import CachePolicy, KvPrecision, ServeSettings
 from hotprefix.app.wiring import (
@@ -33,9 +34,16 @@ def test_what_was_not_asked_for_keeps_the_engines_default() -> None:
         "u8",
         5,
     )
-    assert engine_settings(ServeSettings(cache=False)).policy is None
-    assert len(settings.secret) == 32
-    assert settings.secret != chosen.secret
+    assert engine_settings(ServeSettings(cache=False), GRANTS).policy is None
+    assert settings.secret == GRANTS.secret
+
+
+def test_without_a_state_folder_the_secret_is_this_process_s_own(tmp_path: Path) -> None:
+    first, second = (read_grants(ServeSettings()).secret for _ in range(2))
+    assert len(first) == 32
+    assert first != second
+    kept = [read_grants(ServeSettings(state_dir=tmp_path)).secret for _ in range(2)]
+    assert kept[0] == kept[1]
 
 
 def test_the_served_name_makes_the_own_name_an_alias(tiny_model: ModelManifest) -> None:
