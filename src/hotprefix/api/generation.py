@@ -23,7 +23,9 @@ from hotprefix.api.respond import end_events, send_events, send_json, start_even
 from hotprefix.api.service import Service
 from hotprefix.api.shower import Shower
 from hotprefix.base.errors import LogicError, Unavailable
+from hotprefix.diagnosis.explain import redacted
 from hotprefix.engine.request import FinishReason, GenerationRequest, Sampling
+from hotprefix.ledger.row import LedgerRow
 from hotprefix.modes.turn import TurnRequest
 
 _SHOWN_FIELDS = 32
@@ -149,7 +151,7 @@ class Generation:
         ledger = self._service.ledger
         if ledger is not None:
             finish = ",".join(sorted(self._reasons))
-            await keep(ledger, self._booking(job).row(bill, account.report, self._service.clock, finish))
+            await keep(ledger, self._row(job, bill, account, finish))
         if job.settled is not None:
             await job.settled(bill)
         return bill
@@ -161,8 +163,12 @@ class Generation:
         self._is_settled = True
         bill = account.cancel()
         if self._service.ledger is not None:
-            row = self._booking(job).row(bill, account.report, self._service.clock, FinishReason.ABORTED)
+            row = self._row(job, bill, account, FinishReason.ABORTED)
             self._service.ledger.record(row)
+
+    def _row(self, job: Job, bill: Bill, account: Account, finish: str) -> LedgerRow:
+        report = redacted(account.report) if self._service.settings.redact else account.report
+        return self._booking(job).row(bill, report, self._service.clock, finish)
 
     def _booking(self, job: Job) -> Booking:
         admission = admission_of(self._scope)

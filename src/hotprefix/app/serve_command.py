@@ -103,6 +103,14 @@ StateDir = Annotated[
     Path | None,
     _option(_OPERATION, "Folder for the ledger, sessions and keys. Default: ~/.local/state/hotprefix."),
 ]
+Redact = Annotated[
+    bool,
+    typer.Option(
+        "--redact",
+        rich_help_panel=_OPERATION,
+        help="Keep lengths instead of the prompts' words where the ledger shows a difference.",
+    ),
+]
 RequireKeys = Annotated[
     bool,
     typer.Option(
@@ -164,6 +172,7 @@ def serve_command(
     state_dir: StateDir = None,
     ledger_url: LedgerUrl = None,
     require_keys: RequireKeys = False,
+    redact: Redact = False,
     isolate_scenes: IsolateScenes = False,
     preprocess: Preprocess = "none",
     warm: Warm = None,
@@ -194,6 +203,7 @@ def serve_command(
         state_dir=state_dir or default_state_dir(os.environ),
         ledger_url=ledger_url,
         require_keys=require_keys,
+        redact=redact,
         isolate_scenes=isolate_scenes,
         preprocess=_steps(preprocess),
         warm=tuple(warm or ()),

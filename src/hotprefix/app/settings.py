@@ -77,6 +77,7 @@ class ServeSettings:
     ledger_url: str | None = None
     require_keys: bool = False
     isolate_scenes: bool = False
+    redact: bool = False
     profile: str = DEFAULT_PROFILE
     profiles_dir: Path | None = None
     preprocess: tuple[StepName, ...] = ()

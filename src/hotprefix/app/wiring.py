@@ -200,7 +200,9 @@ def application(
         closing(open_sessions(settings, clock)) as sessions,
         open_doors(settings, clock) as doors,
     ):
-        limits = ApiSettings(body_limit=settings.body_limit, isolate_scenes=settings.isolate_scenes)
+        limits = ApiSettings(
+            body_limit=settings.body_limit, isolate_scenes=settings.isolate_scenes, redact=settings.redact
+        )
         service = Service(
             engine=engine,
             prompts=prompts,
