@@ -19,7 +19,7 @@ import pytest
 from hotprefix.models.catalogue import DEFAULT_MODEL
 from tests.e2e.server import CHAT, Server, serving, until
 
-REQUESTS = int(os.environ.get("HOTPREFIX_LEDGER_REQUESTS", "300"))
+REQUESTS = int(os.environ.get("HOTPREFIX_LEDGER_REQUESTS", "2000"))
 AT_ONCE = 16
 CANCELLED = 0.05
 RULES = " ".join(f"Rule {number}: shelf {number * 7} holds {number * 3} boxes." for number in range(110))

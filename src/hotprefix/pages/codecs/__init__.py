@@ -1,0 +1,1 @@
+"""Storage codecs: a block of the arena ↔ fewer bytes for the tiers."""

@@ -1,0 +1,1 @@
+"""Where idle blocks live outside the arena: RAM, disk and Redis, behind one interface."""

@@ -1,0 +1,75 @@
+"""The interface of a tier, and what it stores."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from hotprefix.base.errors import HotprefixError
+from hotprefix.base.ids import BlockKey
+
+
+class StoreError(HotprefixError):
+    """A tier failed. Callers treat it as a miss."""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One block outside the arena.
+
+    `scope` (32 bytes) names model, KV format and deployment: a store drops records of others.
+    `position` is that of the first token; `tokens` is how many the block holds. `payload` is what
+    the codec of that name made of the block's bytes.
+    """
+
+    key: BlockKey
+    scope: bytes
+    codec: str
+    position: int
+    tokens: int
+    payload: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class StoreStats:
+    """What a tier holds; `limit` in bytes, `dropped` records for want of room since the start."""
+
+    records: int
+    bytes: int
+    limit: int
+    dropped: int
+
+
+class BlockStore(Protocol):
+    """One tier. Thread-safe. Every verb may raise `StoreError`; none may return wrong bytes."""
+
+    @property
+    def name(self) -> str:
+        """`ram`, `disk` or `redis`."""
+        ...
+
+    @property
+    def is_indexed(self) -> bool:
+        """Whether `contains` answers from memory, without I/O."""
+        ...
+
+    def contains(self, keys: Sequence[BlockKey]) -> list[bool]: ...
+
+    def get(self, keys: Sequence[BlockKey]) -> list[Record | None]:
+        """The records of `keys` in their order; None for what is not here or is damaged."""
+        ...
+
+    def put(self, record: Record) -> None:
+        """Keep a record; one of the same key is replaced. Older ones go if there is no room."""
+        ...
+
+    def retain(self, keys: Sequence[BlockKey], until: float) -> None:
+        """Drop these last: they are wanted until then (wall clock, Unix seconds). Not persistent."""
+        ...
+
+    def delete(self, keys: Sequence[BlockKey]) -> None: ...
+
+    def stats(self) -> StoreStats: ...
+
+    def close(self) -> None: ...
