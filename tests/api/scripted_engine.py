@@ -84,14 +84,17 @@ def echo(prompt: str) -> str:
 
 
 class ScriptedEngine:
-    """Answers `reply(prompt)`, a byte a token, then the end token.
+    """Answers `reply(prompt)`, a byte a token, then the end token. Of every prompt it reuses `share`,
+    or what is pinned of it.
 
     While `hold_after` is set, every request waits there after so many tokens for `release`.
     """
 
     def __init__(self, reply: Callable[[str], str] = echo, context_length: int = 4096) -> None:
         self.pins: dict[str, int] = {}
+        self._pinned: dict[str, tuple[str, list[int]]] = {}
         self.pins_fail = False
+        self.share = 0.5
         self.reply = reply
         self.model = ServedModel(
             name="scripted",
@@ -144,10 +147,22 @@ class ScriptedEngine:
         if self.pins_fail:
             return 0
         self.pins[name] = len(token_ids)
+        self._pinned[name] = (tenant, list(token_ids))
         return len(token_ids)
 
     def unpin(self, name: str) -> None:
         self.pins.pop(name, None)
+        self._pinned.pop(name, None)
+
+    def lose_pins(self) -> None:
+        """The blocks of pins go to requests that have no other room, and nobody is told."""
+        self._pinned.clear()
+
+    def _reused(self, request: GenerationRequest) -> int:
+        ids = list(request.prompt_ids)
+        pinned = [held for tenant, held in self._pinned.values() if tenant == request.tenant]
+        known = [len(held) for held in pinned if ids[: len(held)] == held]
+        return max([int(len(ids) * self.share), *known])
 
     def abort(self, request_id: RequestId) -> None:
         self._aborted.add(request_id)
@@ -175,6 +190,7 @@ class ScriptedEngine:
 
     async def _deltas(self, request: GenerationRequest) -> AsyncIterator[Delta]:
         answers = [_Answer(request, number, self._script(request)) for number in range(request.n)]
+        reused = self._reused(request)
         step = drawn = 0
         while running := [answer for answer in answers if not answer.done]:
             await self._turn(request.request_id, step)
@@ -186,9 +202,9 @@ class ScriptedEngine:
                 delta = answer.abort() if aborted else answer.step()
                 last = all(a.done for a in answers)
                 if last:
-                    yield _ended(delta, request, answers)
+                    yield _ended(delta, request, reused, answers)
                 elif drawn == 1:
-                    yield replace(delta, usage=_usage(request, answers))
+                    yield replace(delta, usage=_usage(request, reused, answers))
                 else:
                     yield delta
             step += 1
@@ -251,9 +267,10 @@ class _Answer:
         return (TokenLogprob(token, -0.5, top),)
 
 
-def _ended(delta: Delta, request: GenerationRequest, answers: Sequence[_Answer]) -> Delta:
-    return replace(delta, usage=_usage(request, answers), timings=Timings(0.0, 0.01, 0.02), last=True)
+def _ended(delta: Delta, request: GenerationRequest, reused: int, answers: Sequence[_Answer]) -> Delta:
+    usage = _usage(request, reused, answers)
+    return replace(delta, usage=usage, timings=Timings(0.0, 0.01, 0.02), last=True)
 
 
-def _usage(request: GenerationRequest, answers: Sequence[_Answer]) -> Usage:
-    return Usage(len(request.prompt_ids), len(request.prompt_ids) // 2, sum(a.tokens for a in answers))
+def _usage(request: GenerationRequest, reused: int, answers: Sequence[_Answer]) -> Usage:
+    return Usage(len(request.prompt_ids), reused, sum(a.tokens for a in answers))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from hotprefix.base.errors import InvalidRequest
 from hotprefix.modes.classes import Mode
-from tests.modes.worlds import TAIL, World, prompt
+from tests.modes.worlds import BLOCK, TAIL, World, prompt
 
 pytestmark = pytest.mark.anyio
 
@@ -232,3 +232,35 @@ async def test_every_token_is_in_exactly_one_class(steps: list[tuple[int, int]])
         classes = await world.end(turn)
         assert (classes.read, classes.written) == (expected.read, expected.written)
         world.clock.advance(40)
+
+
+async def test_a_hit_whose_blocks_have_gone_is_billed_as_written_again() -> None:
+    world = World()
+    blocks = prompt(("s", 1100), ("q", 40))
+    assert (await world.ask(blocks, 0)).written == {"5m": 1100}
+    turn = world.caching.begin(world.request(blocks, 0))
+    assert turn.hit == 1100
+    world.caching.admitted(turn, 0)
+    classes = await world.end(turn)
+    assert (classes.read, classes.written) == (0, {"5m": 1100})
+    assert len(world.pins.held) == 1
+
+
+async def test_of_two_entries_the_one_that_is_there_still_hits() -> None:
+    world = World()
+    blocks = prompt(("a", 1100), ("b", 1100), ("q", 40))
+    await world.ask(blocks, 0, 1)
+    turn = world.caching.begin(world.request(blocks, 0, 1))
+    world.caching.admitted(turn, 1100)
+    assert turn.hit == 1100
+    classes = await world.end(turn)
+    assert (classes.read, classes.written) == (1100, {"5m": 1100})
+
+
+async def test_a_hit_is_real_within_a_block() -> None:
+    world = World()
+    blocks = prompt(("s", 1100), ("q", 40))
+    await world.ask(blocks, 0)
+    turn = world.caching.begin(world.request(blocks, 0))
+    world.caching.admitted(turn, 1100 - BLOCK)
+    assert turn.hit == 1100

@@ -65,6 +65,7 @@ class Account:
             return
         if prompt not in self._first:
             self._first[prompt] = delta.usage
+            self._caching.admitted(self._turns[prompt], delta.usage.cached_tokens)
             await self._caching.first_output(self._turns[prompt])
         if delta.last:
             self._final[prompt] = delta.usage

@@ -45,6 +45,19 @@ class Caching:
             self._begin_explicit(turn)
         return turn
 
+    def admitted(self, turn: Turn, reused: int) -> None:
+        """The engine has told what it had of the prompt: a hit whose blocks have gone is none.
+
+        Requests that find no other room take the blocks of pins. Up to a block's worth is always
+        computed anew, so a hit counts as real within a block.
+        """
+        while turn.hit > reused + self._block_size:
+            entry = self.book.find(self._history(turn.request).key_at(turn.hit), self._clock.now())
+            if entry is not None:
+                self._pinner.unpin(self.book.drop(entry, "evicted").pin)
+            before, turn.hit, turn.hit_lost = turn.hit, 0, True
+            self._find_again(turn, before)
+
     async def first_output(self, turn: Turn) -> None:
         """The first token is there: entries of vendors that make them readable now are written."""
         rules = request_rules(turn)
@@ -142,6 +155,15 @@ class Caching:
                 self.book.renew(entry, now)
                 turn.hit = tokens
                 return
+
+    def _find_again(self, turn: Turn, below: int) -> None:
+        """The longest entry with fewer than `below` tokens, under the rules of the turn's mode."""
+        request, rules = turn.request, turn.request.profile.explicit
+        blocks = set(range(len(request.prompt.spans)))
+        if turn.mode is Mode.EXPLICIT and rules is not None:
+            blocks = {block for marker in turn.markers for block in lookback_blocks(rules, marker)}
+        shorter = [block for block in blocks if request.prompt.spans[block].end_token < below]
+        self._find(turn, sorted(shorter, reverse=True))
 
     async def _write(self, turn: Turn) -> None:
         """Write an entry for every marker that is long enough; at most once for a turn."""

@@ -125,7 +125,8 @@ class Doctor:
         gone = next(
             (stone for key in reversed(case.keys) if (stone := self._caching.gone(key)) is not None), None
         )
-        evicted = Eviction.CAPACITY if gone is not None and gone.cause == "evicted" else None
+        is_lost = case.turn.hit_lost or (gone is not None and gone.cause == "evicted")
+        evicted = Eviction.CAPACITY if is_lost else None
         if case.turn.mode is Mode.IMPLICIT and self._evictions():
             evicted = Eviction.CAPACITY
         expired = gone is not None and gone.cause == "expired"

@@ -51,7 +51,7 @@ class Turn:
     the engine has looked). `markers` are those that count; `written` are tokens by TTL name.
     `warnings` are short sentences for the header `x-hotprefix-warning`. The flags feed the miss
     report: markers on an unsupported model, a marked prefix that lacks `short_by` tokens, a
-    prefix that could not be kept.
+    prefix that could not be kept, an entry whose blocks were gone when it was to be read.
     """
 
     request: TurnRequest
@@ -65,6 +65,7 @@ class Turn:
     markers_ignored: bool = False
     short_by: int = 0
     pin_failed: bool = False
+    hit_lost: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,6 +66,18 @@ async def test_create_then_read(claude: Server) -> None:
     assert await used(claude, system="s" * 1100) == (0, 0, 0)
 
 
+async def test_what_lost_its_blocks_is_not_billed_as_read(claude: Server) -> None:
+    long = [user(text("q" * 3000))]
+    assert await used(claude, system=system(), messages=long) == (0, SIZE, 0)
+    claude.engine.lose_pins()
+    claude.engine.share = 0.0
+    response = await ask(claude, system=system(), messages=long)
+    assert response.json()["usage"]["cache_read_input_tokens"] == 0
+    assert response.json()["usage"]["cache_creation_input_tokens"] == SIZE
+    assert response.headers["x-hotprefix-miss-reason"] == "EVICTED_CAPACITY"
+    assert await used(claude, system=system(), messages=long) == (SIZE, 0, 0)
+
+
 @pytest.mark.parametrize(("tokens", "written"), [(1023, 0), (1024, 1024), (1025, 1025)])
 async def test_t16_the_minimum(claude: Server, tokens: int, written: int) -> None:
     assert await used(claude, system=system(size=tokens - HEAD)) == (0, written, 0)
