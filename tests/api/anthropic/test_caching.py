@@ -74,7 +74,7 @@ async def test_what_lost_its_blocks_is_not_billed_as_read(claude: Server) -> Non
     response = await ask(claude, system=system(), messages=long)
     assert response.json()["usage"]["cache_read_input_tokens"] == 0
     assert response.json()["usage"]["cache_creation_input_tokens"] == SIZE
-    assert response.headers["x-hotprefix-miss-reason"] == "EVICTED_CAPACITY"
+    assert response.headers["x-hotprefix-miss-reason"] == "EVICTED"
     assert await used(claude, system=system(), messages=long) == (SIZE, 0, 0)
 
 
