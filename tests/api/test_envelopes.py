@@ -21,7 +21,7 @@ from hotprefix.base.errors import (
     RateLimited,
     Unauthenticated,
 )
-from tests.api.support import HELLO, Server
+from tests.api.support import HELLO, Server, read_events
 
 NATIVE = "/api/v1/services/aigc/text-generation/generation"
 
@@ -79,3 +79,30 @@ async def test_the_path_chooses_the_form(server: Server, path: str, keys: set[st
     assert set(response.json()) == keys
     if "request_id" in keys:
         assert response.json()["request_id"] == response.headers["x-request-id"]
+
+
+@pytest.mark.parametrize(
+    ("path", "keys"),
+    [
+        ("/v1/chat/completions", {"error"}),
+        ("/v1/completions", {"error"}),
+        ("/compatible-mode/v1/chat/completions", {"error", "request_id"}),
+        ("/compatible-mode/v1/completions", {"error", "request_id"}),
+    ],
+)
+@pytest.mark.anyio
+async def test_an_error_within_a_stream_has_the_form_of_its_path(
+    server: Server, path: str, keys: set[str]
+) -> None:
+    server.engine.fail_after = 3
+    body = (
+        {"prompt": "Hello"} if path.endswith("/completions") and "chat" not in path else {"messages": HELLO}
+    )
+    response = await server.client.post(
+        path, json={"model": "scripted", "stream": True} | body, headers={"x-request-id": "mine"}
+    )
+    assert response.status_code == 200
+    error = read_events(response.text)[-1]
+    assert set(error) == keys
+    assert error["error"]["code"] == "internal_error"
+    assert error.get("request_id", "mine") == "mine"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,11 +19,12 @@ from hotprefix.api.chat_request import (
     parse_chat,
 )
 from hotprefix.api.conversation import Conversation
-from hotprefix.api.frame import Frame
+from hotprefix.api.frame import CHAT, frame_of
 from hotprefix.api.generation import Generation, Job, tenant_of
 from hotprefix.api.markers import MarkerReader
-from hotprefix.api.openai_shower import OpenAiShower, UsageShower
+from hotprefix.api.openai_shower import shower_of
 from hotprefix.api.prompting import Prompting, require_model
+from hotprefix.api.record import record_of
 from hotprefix.api.scenes import place_of
 from hotprefix.api.service import Service
 from hotprefix.api.session_header import warn_of_session
@@ -50,13 +50,12 @@ class ChatEndpoint:
             request = parse_chat(await read_json(scope, receive, self._service.settings))
             job = await self._job(request, scope)
             generation = Generation(self._service, scope, receive, send)
-            answer, frame = self._answer(request), self._frame(request)
-            if not request.stream:
-                await generation.whole(job, OpenAiShower(answer, frame))
-            elif request.include_usage:
-                await generation.stream(job, UsageShower(answer, frame))
+            frame = frame_of(CHAT, self._service, record_of(scope), request.model)
+            shower = shower_of(self._answer(request), frame, include_usage=request.include_usage)
+            if request.stream:
+                await generation.stream(job, shower)
             else:
-                await generation.stream(job, OpenAiShower(answer, frame))
+                await generation.whole(job, shower)
 
     async def _job(self, request: ChatRequest, scope: Scope) -> Job:
         model = self._service.engine.model
@@ -75,16 +74,6 @@ class ChatEndpoint:
         turn = await self._prompting.turn(conversation, tools, request.variables, place.cache_tenant)
         self._prompting.require_fit(turn.prompt.token_ids, sampling.max_tokens, "messages")
         return Job(request.model, [place.settle(turn)], sampling, request.n or 1, request.ignored())
-
-    def _frame(self, request: ChatRequest) -> Frame:
-        return Frame(
-            answer_id=f"chatcmpl-{uuid.uuid4().hex}",
-            whole_object="chat.completion",
-            chunk_object="chat.completion.chunk",
-            created=int(self._service.clock.wall()),
-            model=request.model,
-            fingerprint=f"fp_{self._service.engine.model.fingerprint[:12]}",
-        )
 
     def _answer(self, request: ChatRequest) -> ChatAnswer:
         tokenizer = self._service.engine.model.tokenizer

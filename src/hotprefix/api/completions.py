@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import uuid
-
 from starlette.types import Receive, Scope, Send
 
 from hotprefix.api.body import read_json
 from hotprefix.api.completion_answer import CompletionAnswer, legacy_logprobs
 from hotprefix.api.completion_request import CompletionRequest, parse_completion
-from hotprefix.api.frame import Frame
+from hotprefix.api.frame import COMPLETION, frame_of
 from hotprefix.api.generation import Generation, Job, tenant_of
-from hotprefix.api.openai_shower import OpenAiShower, UsageShower
+from hotprefix.api.openai_shower import shower_of
 from hotprefix.api.prompting import Prompting, require_model
+from hotprefix.api.record import record_of
 from hotprefix.api.service import Service
 from hotprefix.base.errors import InvalidRequest
 
@@ -28,14 +27,13 @@ class CompletionsEndpoint:
         with self._service.inflight.answering():
             request = parse_completion(await read_json(scope, receive, self._service.settings))
             job = await self._job(request, tenant_of(scope))
-            answer, frame = self._answer(request, job), self._frame(request)
             generation = Generation(self._service, scope, receive, send)
-            if not request.stream:
-                await generation.whole(job, OpenAiShower(answer, frame))
-            elif request.include_usage:
-                await generation.stream(job, UsageShower(answer, frame))
+            frame = frame_of(COMPLETION, self._service, record_of(scope), request.model)
+            shower = shower_of(self._answer(request, job), frame, include_usage=request.include_usage)
+            if request.stream:
+                await generation.stream(job, shower)
             else:
-                await generation.stream(job, OpenAiShower(answer, frame))
+                await generation.whole(job, shower)
 
     async def _job(self, request: CompletionRequest, tenant: str) -> Job:
         model = self._service.engine.model
@@ -49,16 +47,6 @@ class CompletionsEndpoint:
             self._prompting.require_fit(turn.prompt.token_ids, sampling.max_tokens, param)
             turns.append(turn)
         return Job(request.model, turns, sampling, request.n or 1, request.ignored())
-
-    def _frame(self, request: CompletionRequest) -> Frame:
-        return Frame(
-            answer_id=f"cmpl-{uuid.uuid4().hex}",
-            whole_object="text_completion",
-            chunk_object="text_completion",
-            created=int(self._service.clock.wall()),
-            model=request.model,
-            fingerprint=f"fp_{self._service.engine.model.fingerprint[:12]}",
-        )
 
     def _require_few(self, request: CompletionRequest) -> None:
         most = self._service.settings.max_choices

@@ -38,9 +38,6 @@ class Problem:
         """OpenAI's shape."""
         return {"error": {"message": self.message, "type": self.kind, "param": self.param, "code": self.code}}
 
-    def body(self) -> bytes:
-        return orjson.dumps(self.envelope())
-
 
 def problem_of(error: BaseException, request_id: str) -> Problem:
     """What to tell the client. Anything unexpected is told without its details."""

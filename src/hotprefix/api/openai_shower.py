@@ -7,7 +7,7 @@ from typing import Any, Protocol
 
 from hotprefix.api.bill import Bill
 from hotprefix.api.errors import Problem
-from hotprefix.api.frame import DONE, ChunkEncoder, Frame, Piece, error_event
+from hotprefix.api.frame import DONE, ChunkEncoder, Frame, Piece
 from hotprefix.engine.request import Delta
 
 
@@ -45,7 +45,7 @@ class OpenAiShower:
         return DONE
 
     def fail(self, problem: Problem) -> bytes:
-        return error_event(problem) + DONE
+        return self._frame.error_event(problem) + DONE
 
     def fold(self, prompt: int, delta: Delta) -> None:
         for piece in self._answer.pieces(prompt, delta):
@@ -68,3 +68,8 @@ class UsageShower(OpenAiShower):
     @staticmethod
     def _new_encoder(frame: Frame) -> ChunkEncoder:
         return frame.usage_encoder()
+
+
+def shower_of(answer: Answer, frame: Frame, *, include_usage: bool) -> OpenAiShower:
+    """`include_usage` as streams ask for it; whole answers tell their usage anyway."""
+    return UsageShower(answer, frame) if include_usage else OpenAiShower(answer, frame)
