@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from hotprefix.base.errors import LogicError
 from hotprefix.base.ids import BlockId, BlockKey
@@ -23,7 +23,8 @@ from hotprefix.kv.tree import BlockTree, Match
 class PrefixCache:
     """See `KvCache` for the verbs. Owns tree, pool and leases; the bytes move by `copier`.
 
-    With `quotas`, which must be the tree's policy, tenants can have floors and ceilings.
+    With `quotas`, whose policy in force must be the tree's, tenants can have floors and ceilings.
+    `on_evicted` are told of every block that makes room, while its bytes are still there.
     """
 
     def __init__(
@@ -41,6 +42,7 @@ class PrefixCache:
         self.logits = logits
         self.leases = LeaseBook(tree)
         self.quotas = quotas
+        self.on_evicted: list[Callable[[Node], None]] = []
         self._copier = copier
         self._evicted = 0
         self._epoch = 0
@@ -188,6 +190,7 @@ class PrefixCache:
         if self.quotas is None:
             raise LogicError("this cache has no quotas")
         self.quotas.limit(owner, limits, list(self.tree.nodes_of(owner)))
+        self.tree.policy = self.quotas.in_force
 
     def gauges(self) -> CacheGauges:
         return CacheGauges(
@@ -198,7 +201,13 @@ class PrefixCache:
             held=len(self.tree) - self.tree.evictable,
             logits_bytes=self.logits.bytes,
             evicted=self._evicted,
+            not_kept=self._not_kept(),
         )
+
+    def _not_kept(self) -> dict[Outcome, int]:
+        counted = self.tree.accounts.outcomes
+        others = counted[Outcome.CEILING] + counted[Outcome.REPLACED]
+        return {**counted, Outcome.CAPACITY: self._evicted - others}
 
     def private_blocks(self, holdings: Iterable[Holding]) -> list[BlockId]:
         """Every block owned by one sequence alone, for `invariants.check`."""
@@ -243,6 +252,7 @@ class PrefixCache:
         root, owner = history.root_of(index), history.owner_of(index)
         tokens = history.encoded(index * self.block_size, length)
         node = self.tree.insert(root, parent, history.key_at(length), tokens, block, owner)
+        node.index = index
         self.pool.seal(block)
         self._epoch += 1
         return node
@@ -296,11 +306,12 @@ class PrefixCache:
         """`count` private blocks for a tenant, evicting just as many cached ones as are missing."""
         missing = count - self.pool.free
         if missing > 0:
-            victims = self.tree.evict(missing, owner)
+            victims = self.tree.evict_nodes(missing, owner)
             if victims is None:
                 return None
-            for block in victims:
-                self.pool.evict(block)
+            for node in victims:
+                self._tell_evicted(node)
+                self.pool.evict(node.block)
             self._evicted += missing
             self._epoch += 1
         return self.pool.allocate(count)
@@ -318,6 +329,7 @@ class PrefixCache:
             return blocks
         # All else that could go has gone: there is no room for a copy, but nobody else reads it.
         block = self.tree.remove(source)
+        self._tell_evicted(source)
         self.pool.reclaim(block)
         self._evicted += 1
         self._epoch += 1
@@ -343,9 +355,14 @@ class PrefixCache:
             if account is None or account.limits.mode is not QuotaMode.REPLACE:
                 continue
             while account.surplus and (node := self.quotas.peek_of(account)) is not None:
+                self._tell_evicted(node)
                 self._drop((node,))
                 self._evicted += 1
                 self.tree.accounts.outcomes[Outcome.REPLACED] += 1
+
+    def _tell_evicted(self, node: Node) -> None:
+        for tell in self.on_evicted:
+            tell(node)
 
     @staticmethod
     def _lease(holding: Holding) -> Lease:

@@ -13,7 +13,8 @@ class Node:
     found by its tokens, to be copied. The root of a scope has no block (`block` is -1).
     `holders` counts the leases on the node; whoever holds a node holds its ancestors too,
     so `holders == 0` is true of a whole subtree at once. `top` is the root above it; a root
-    knows the `account` of the tenant that its blocks are counted for.
+    knows the `account` of the tenant that its blocks are counted for. `index` is the number of
+    blocks before this one in every history that it is part of.
     """
 
     __slots__ = (
@@ -22,6 +23,7 @@ class Node:
         "children",
         "hits",
         "holders",
+        "index",
         "key",
         "parent",
         "tokens",
@@ -38,6 +40,7 @@ class Node:
         self.holders = 0
         self.touched = 0
         self.hits = 0
+        self.index = 0
         self.top: Node = self if parent is None else parent.top
         self.account: Account | None = None
 

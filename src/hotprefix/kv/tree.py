@@ -204,9 +204,19 @@ class BlockTree:
 
         The room is for the tenant with root `asker`: floors of others are left alone.
         """
+        victims = self.evict_nodes(count, asker)
+        return None if victims is None else [node.block for node in victims]
+
+    def evict_nodes(self, count: int, asker: BlockKey | None = None) -> list[Node] | None:
+        """As `evict`; tells more of the victims than their blocks."""
         if count > self.evictable_by(asker):
             return None
-        return [self._remove(self.policy.pop(asker)) for _ in range(count)]
+        victims = []
+        for _ in range(count):
+            node = self.policy.pop(asker)
+            self._remove(node)
+            victims.append(node)
+        return victims
 
     def nodes_of(self, owner: BlockKey) -> Iterator[Node]:
         """Every block that is counted for a tenant."""
