@@ -1,0 +1,38 @@
+"""Storage codecs by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from hotprefix.pages.codecs.base import BlockCodec
+from hotprefix.pages.codecs.int8 import int8_codec
+from hotprefix.pages.codecs.raw import RawCodec
+from hotprefix.pages.format import KvFormat
+from hotprefix.pages.rotary import Rotary
+
+
+def _raw(kv_format: KvFormat, rotary: Rotary | None) -> BlockCodec:
+    return RawCodec(kv_format)
+
+
+CODECS: dict[str, Callable[..., BlockCodec]] = {
+    "raw": _raw,
+    "int8": int8_codec,
+}
+"""Constructors by name; each takes (KV format, rotary or None) and its own options."""
+
+
+def build_codec(name: str, kv_format: KvFormat, rotary: Rotary | None, **options: Any) -> BlockCodec:
+    """The codec of a name for blocks of a format.
+
+    `rotary` is what the model embeds positions with; without it keys are quantised as they are, at a
+    larger error. Raises `ValueError` for a name or option that does not exist and `UnsupportedModel`
+    where the format can't be coded.
+    """
+    if name not in CODECS:
+        raise ValueError(f"there is no codec {name!r}; choose one of {', '.join(CODECS)}")
+    try:
+        return CODECS[name](kv_format, rotary, **options)
+    except TypeError as error:
+        raise ValueError(f"codec {name} does not take these options: {error}") from error
