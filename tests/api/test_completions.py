@@ -114,3 +114,31 @@ async def test_each_prompt_has_an_engine_id_of_its_own(server: Server) -> None:
     body = {"model": "scripted", "prompt": ["a", "b"]}
     await server.client.post("/v1/completions", json=body, headers=headers)
     assert [request.request_id for request in server.engine.seen] == ["mine", "mine.1"]
+
+
+@pytest.mark.parametrize("as_ids", [False, True])
+async def test_a_changed_raw_prompt_is_told_with_its_place(server: Server, as_ids: bool) -> None:
+    rules = " ".join(f"Rule {number}: count box {number * 7} twice." for number in range(40))
+    texts = [f"Report of 2031-04-05T10:00:0{second}. {rules} Report:" for second in (1, 2)]
+    prompts = [list(text.encode()) for text in texts] if as_ids else texts
+    answers = [
+        await server.client.post("/v1/completions", json={"model": "scripted", "prompt": prompt})
+        for prompt in prompts
+    ]
+    headers = answers[1].headers
+    at = texts[0].index(":01.") + 2
+    assert headers["x-hotprefix-miss-reason"] == "HISTORY_EDITED"
+    assert headers["x-hotprefix-miss-detail"] == "VOLATILE_TIME"
+    assert headers["x-hotprefix-divergence"] == f"prompt;0;{at}"
+    assert headers["x-hotprefix-evidence"] == "proved by bytes"
+    assert int(headers["x-hotprefix-lost-tokens"]) > 100
+
+
+async def test_a_raw_prompt_that_goes_on_from_the_answer_lost_nothing(server: Server) -> None:
+    server.engine.share = 1.0
+    first = await complete(server, prompt="Once upon a time there was a king of long and patient memory.")
+    text = "Once upon a time there was a king of long and patient memory." + first["choices"][0]["text"]
+    answer = await server.client.post(
+        "/v1/completions", json={"model": "scripted", "prompt": text + " And then"}
+    )
+    assert answer.headers["x-hotprefix-miss-reason"] == "NONE"

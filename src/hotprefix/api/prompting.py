@@ -18,7 +18,7 @@ from hotprefix.modes.marker import Marker
 from hotprefix.modes.turn import TurnRequest
 from hotprefix.prompt.preprocess.catalogue import StepName
 from hotprefix.prompt.preprocess.pipeline import Report
-from hotprefix.prompt.spans import SpannedPrompt
+from hotprefix.prompt.spans import BlockSpan, ContentBlock, SpannedPrompt
 
 _T = TypeVar("_T")
 
@@ -72,10 +72,13 @@ class Prompting:
         )
 
     async def raw_turn(self, prompt: str | list[int], param: str, tenant: str) -> TurnRequest:
-        """A raw prompt as the caches take it: no content blocks, so no markers."""
-        text, report = await self._prepared(prompt, param) if isinstance(prompt, str) else (prompt, Report())
-        ids = await self.raw(text, param)
-        return await self._turn(SpannedPrompt("", tuple(ids), ()), tenant, (), (), report_notes(report))
+        """A raw prompt as the caches take it: one content block, and no markers."""
+        raw, report = await self._prepared(prompt, param) if isinstance(prompt, str) else (prompt, Report())
+        ids = await self.raw(raw, param)
+        text = raw if isinstance(raw, str) else await self._in_worker(lambda: self._decoded(ids), param)
+        block = BlockSpan(ContentBlock(param, "user", text), len(text), len(ids))
+        spanned = SpannedPrompt(text, tuple(ids), (block,))
+        return await self._turn(spanned, tenant, (), (), report_notes(report))
 
     async def chat(
         self,
@@ -143,6 +146,9 @@ class Prompting:
             notes, warnings = (*notes, *seen.notes), (*warnings, *seen.warnings)
         turn = TurnRequest(tenant, model.name, self._service.profile, prompt, markers, notes=notes)
         return replace(turn, warnings=tuple(warnings))
+
+    def _decoded(self, ids: Sequence[int]) -> str:
+        return self._service.engine.model.tokenizer.decode(ids)
 
     def _wanted(self) -> tuple[StepName, ...]:
         wished = current_wishes().preprocess
