@@ -12,6 +12,8 @@ from hotprefix.base.ids import BlockKey, RequestId
 from hotprefix.engine.front import ServedModel
 from hotprefix.engine.request import Delta, FinishReason, GenerationRequest, Timings, TokenLogprob, Usage
 from hotprefix.keys.scope import CacheScope
+from hotprefix.keys.zones import PublicZone
+from hotprefix.tenants.quota import TenantQuota
 
 EOS = 256
 VOCAB = 257
@@ -94,6 +96,9 @@ class ScriptedEngine:
         self.pins: dict[str, int] = {}
         self._pinned: dict[str, tuple[str, list[int]]] = {}
         self.pins_fail = False
+        self.zone: PublicZone | None = None
+        self.quotas: tuple[TenantQuota, ...] = ()
+        self.short: tuple[str, ...] = ()
         self.share = 0.5
         self.reply = reply
         self.model = ServedModel(
@@ -139,6 +144,13 @@ class ScriptedEngine:
     @property
     def kv_format(self) -> str:
         return "scripted"
+
+    def share(self, zone: PublicZone) -> None:
+        self.zone = zone
+
+    async def grant(self, quotas: Sequence[TenantQuota]) -> Sequence[str]:
+        self.quotas = tuple(quotas)
+        return self.short
 
     def root_for(self, tenant: str) -> BlockKey:
         return CacheScope("scripted", "none", tenant=tenant).root()

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from hotprefix.base.ids import BlockId, BlockKey
 from hotprefix.cache.holding import Holding
 from hotprefix.cache.logits import Logits
 from hotprefix.keys.chain import TokenHistory
+from hotprefix.kv.accounts import Outcome
 from hotprefix.kv.node import Node
 
 
@@ -40,7 +42,10 @@ class ReusePlan:
 
 @dataclass(frozen=True, slots=True)
 class CacheGauges:
-    """Blocks by what they do now; bytes of kept logits; evictions since the start."""
+    """Blocks by what they do now; bytes of kept logits; evictions since the start.
+
+    `not_kept` are blocks since the start that were dropped or never kept, by why.
+    """
 
     total: int
     free: int
@@ -49,6 +54,7 @@ class CacheGauges:
     held: int
     logits_bytes: int
     evicted: int
+    not_kept: Mapping[Outcome, int] = field(default_factory=dict)
 
 
 class KvCache(Protocol):

@@ -11,7 +11,10 @@ from hotprefix.kv.node import Node
 
 
 class PinBoard:
-    """Holds prefixes by name, at most `limit` blocks in all: requests must find room beside them."""
+    """Holds prefixes by name, at most `limit` blocks in all: requests must find room beside them.
+
+    Half of what tenants' floors take is taken off it.
+    """
 
     def __init__(self, cache: PrefixCache, limit: int) -> None:
         self._cache = cache
@@ -36,7 +39,8 @@ class PinBoard:
         """
         path = self._cache.whole_path(history)
         old = self._leases.get(name)
-        if path is None or self._cost(path) > self._limit:
+        room = self._limit - self._cache.tree.accounts.floors // 2
+        if path is None or self._cost(path) > room:
             return 0
         lease = self._cache.leases.issue(path)
         self._leases[name] = lease

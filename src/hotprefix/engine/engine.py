@@ -7,6 +7,7 @@ import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import structlog
 
@@ -18,9 +19,11 @@ from hotprefix.engine.mailbox import Mailboxes
 from hotprefix.engine.request import Delta, DeltaSink, FinishReason, GenerationRequest
 from hotprefix.engine.stepper import Stepper
 from hotprefix.keys.zones import PublicZone
+from hotprefix.tenants.quota import TenantQuota
 
 _DRAINING = "The server is shutting down. Try another one, or again later."
 _log = structlog.get_logger("hotprefix.engine")
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,17 +167,11 @@ class Engine:
     def root_for(self, tenant: str) -> BlockKey:
         return self._stepper.root_for(tenant)
 
+    async def grant(self, quotas: Sequence[TenantQuota]) -> Sequence[str]:
+        return await self._asked(lambda: self._stepper.grant(quotas), ())
+
     async def pin(self, name: str, tenant: str, token_ids: Sequence[int]) -> int:
-        loop = asyncio.get_running_loop()
-        answer: asyncio.Future[int] = loop.create_future()
-
-        def hold() -> None:
-            held = self._stepper.pin(name, tenant, token_ids)
-            loop.call_soon_threadsafe(_answer, answer, held)
-
-        if not self._post(hold):
-            return 0
-        return await answer
+        return await self._asked(lambda: self._stepper.pin(name, tenant, token_ids), 0)
 
     def unpin(self, name: str) -> None:
         self._post(lambda: self._stepper.unpin(name))
@@ -189,6 +186,18 @@ class Engine:
             sink(delta)
 
         return send
+
+    async def _asked(self, question: Callable[[], _T], otherwise: _T) -> _T:
+        """What the engine's thread answers; `otherwise` if that has ended."""
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[_T] = loop.create_future()
+
+        def ask() -> None:
+            loop.call_soon_threadsafe(_answer, answer, question())
+
+        if not self._post(ask):
+            return otherwise
+        return await answer
 
     def _post(self, command: Callable[[], None]) -> bool:
         """Have `command` run on the engine's thread; False if that has ended."""
@@ -241,7 +250,7 @@ class Engine:
             )
 
 
-def _answer(future: asyncio.Future[int], value: int) -> None:
+def _answer(future: asyncio.Future[_T], value: _T) -> None:
     """The waiting request may have been cancelled in the meantime."""
     if not future.done():
         future.set_result(value)

@@ -8,9 +8,11 @@ from typing import Protocol
 
 from hotprefix.base.ids import BlockKey, RequestId
 from hotprefix.engine.request import Delta, GenerationRequest
+from hotprefix.keys.zones import PublicZone
 from hotprefix.models.catalogue import SamplingDefaults
 from hotprefix.prompt.chat import ChatTemplate
 from hotprefix.prompt.tokenizer import Tokenizer
+from hotprefix.tenants.quota import TenantQuota
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +58,17 @@ class EngineFront(Protocol):
 
         Closing the iterator early (the client went away) aborts the request and frees its
         blocks. Raises `RequestError` or `Unavailable` before the first delta.
+        """
+        ...
+
+    def share(self, zone: PublicZone) -> None:
+        """From now on, prompts that begin with a prefix of `zone` read that part with everybody."""
+        ...
+
+    async def grant(self, quotas: Sequence[TenantQuota]) -> Sequence[str]:
+        """From now on, these are the tenants' shares of the cache, and there are no others.
+
+        Returns the tenants whose floor is cut because the reserve for floors does not hold it.
         """
         ...
 

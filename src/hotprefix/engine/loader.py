@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import openvino as ov
 
 from hotprefix.base.clock import Clock
@@ -18,12 +16,14 @@ from hotprefix.cache.uncached import UncachedCache
 from hotprefix.engine.engine import Engine, EngineLimits
 from hotprefix.engine.front import ServedModel
 from hotprefix.engine.grammar import GrammarCompiler
-from hotprefix.engine.graph import compile_paged_model, kv_format, read_paged_model
+from hotprefix.engine.graph import kv_format, read_paged_model
 from hotprefix.engine.observer import EngineObserver
 from hotprefix.engine.runner import PagedRunner
 from hotprefix.engine.sampler import Sampler
 from hotprefix.engine.scheduler import Scheduler
 from hotprefix.engine.settings import DecodeMode, EngineSettings
+from hotprefix.engine.shares import floor_reserve
+from hotprefix.engine.stages import compile_network
 from hotprefix.engine.stepper import Parts, Stepper
 from hotprefix.keys.scope import CacheScope
 from hotprefix.kv.accounts import Accounts
@@ -35,7 +35,6 @@ from hotprefix.models.manifest import ModelManifest
 from hotprefix.pages.arena import BlockArena
 from hotprefix.pages.format import KvFormat
 from hotprefix.prompt.answers import AnswerMemory
-from hotprefix.tenants.quota import granted
 
 
 def load_engine(
@@ -53,16 +52,15 @@ def load_engine(
     """
     core = ov.Core()
     graph = read_paged_model(core, manifest.graph)
-    compiled = compile_paged_model(core, graph, settings.kv_precision, settings.threads)
-    kv = kv_format(compiled)
+    parts = compile_network(core, graph, settings)
+    kv = kv_format(*parts)
     arena = BlockArena(kv, _block_count(kv, settings))
-    runner = PagedRunner(compiled, arena, scratch=BlockId(arena.blocks - 1))
-    cache = build_cache(arena, settings)
+    runner = PagedRunner(parts[0], arena, BlockId(arena.blocks - 1), *parts[1:])
     context = manifest.context_length
     if settings.max_context is not None:
         context = min(context, settings.max_context)
+    cache = build_cache(arena, settings, context)
     scopes = _Scopes(manifest.fingerprint, kv.describe(), settings.secret)
-    grant_shares(cache, settings, scopes.root)
     arena_tokens = cache.usable_blocks * cache.block_size
     parts = Parts(
         cache=cache,
@@ -76,36 +74,30 @@ def load_engine(
         max_tokens=min(context, arena_tokens),
         root_for=scopes.root,
         answers=answers,
-        pins=PinBoard(cache, cache.usable_blocks // 2) if isinstance(cache, PrefixCache) else None,
+        pins=PinBoard(cache, cache.pool.size // 2) if isinstance(cache, PrefixCache) else None,
         sampler=Sampler() if sampler is None else sampler,
     )
     limits = EngineLimits(context, arena_tokens, settings.max_waiting)
-    return Engine(model, Stepper(parts, clock, observer), limits, clock, kv.describe())
+    stepper = Stepper(parts, clock, observer)
+    stepper.grant(settings.quotas)
+    return Engine(model, stepper, limits, clock, kv.describe())
 
 
-def build_cache(arena: BlockArena, settings: EngineSettings) -> KvCache:
-    """The cache that `settings` ask for, over all blocks of `arena` but the last, the runner's scratch."""
+def build_cache(arena: BlockArena, settings: EngineSettings, context: int) -> KvCache:
+    """The cache that `settings` ask for, over all blocks of `arena` but the last, the runner's scratch.
+
+    `context` is the most tokens of a request.
+    """
     kv, pool = arena.format, BlockPool(arena.blocks - 1)
     rules = reuse_rules(kv, settings.decode)
     if settings.policy is None:
         return UncachedCache(pool, rules)
     logits, make = LogitsStore(settings.logits_bytes), POLICIES[settings.policy]
-    if not settings.quotas:
-        return PrefixCache(pool, BlockTree(kv.block_size, make(pool.size)), rules, logits, arena)
-    floors = sum(quota.blocks(kv.block_size).floor for quota in settings.quotas)
-    # Half of the arena is left to whoever comes, whatever was promised.
-    accounts = Accounts(min(floors, pool.size // 2))
-    policy = QuotaPolicy(lambda: make(pool.size), accounts)
-    return PrefixCache(pool, BlockTree(kv.block_size, policy, accounts), rules, logits, arena, policy)
-
-
-def grant_shares(cache: KvCache, settings: EngineSettings, root_for: Callable[[str], BlockKey]) -> None:
-    """Give every tenant with a quota its share; floors that don't fit get what is left."""
-    if not isinstance(cache, PrefixCache) or cache.quotas is None:
-        return
-    shares, _ = granted(settings.quotas, cache.block_size, cache.tree.accounts.reserve)
-    for tenant, limits in shares.items():
-        cache.limit(root_for(tenant), limits)
+    wanted = sum(quota.blocks(kv.block_size).floor for quota in settings.quotas)
+    accounts = Accounts(floor_reserve(pool.size, -(-context // kv.block_size), wanted))
+    quotas = QuotaPolicy(lambda: make(pool.size), accounts)
+    tree = BlockTree(kv.block_size, quotas.in_force, accounts)
+    return PrefixCache(pool, tree, rules, logits, arena, quotas)
 
 
 def reuse_rules(kv: KvFormat, decode: DecodeMode) -> ReuseRules:

@@ -14,8 +14,10 @@ class EngineGauges:
     """The engine's state at one moment.
 
     `running` and `waiting` count requests; `arena_bytes` is what the KV arena holds now and
-    `arena_limit_bytes` what it may grow to; `blocks` counts KV blocks by state (`free`,
-    `in_use`, `cached`).
+    `arena_limit_bytes` what it may grow to. `blocks` counts KV blocks by state, each block in one
+    of them: `free`, `in_use` by requests, `pinned` (held for later ones, used or not), `cached`.
+    `not_kept` counts since the start the blocks that were dropped or refused, by why; `tenant_blocks`
+    are those in the cache of each tenant that has a share.
     """
 
     running: int
@@ -23,6 +25,8 @@ class EngineGauges:
     arena_bytes: int
     arena_limit_bytes: int
     blocks: Mapping[str, int] = field(default_factory=dict)
+    not_kept: Mapping[str, int] = field(default_factory=dict)
+    tenant_blocks: Mapping[str, int] = field(default_factory=dict)
 
 
 class EngineObserver(Protocol):

@@ -23,10 +23,12 @@ from hotprefix.engine.runner import ModelRunner, Row
 from hotprefix.engine.sampler import Sampler
 from hotprefix.engine.scheduler import Batch, Scheduler
 from hotprefix.engine.sequence import RequestState, Sequence
+from hotprefix.engine.shares import Shares
 from hotprefix.keys.chain import TokenHistory
 from hotprefix.keys.zones import PublicZone
 from hotprefix.prompt.answers import AnswerMemory
 from hotprefix.prompt.tokenizer import Tokenizer
+from hotprefix.tenants.quota import TenantQuota
 
 GAUGE_SECONDS = 0.25
 
@@ -62,6 +64,7 @@ class Stepper:
         self._states: dict[RequestId, RequestState] = {}
         self._evicted = 0
         self._zone: PublicZone | None = None
+        self._shares = Shares(parts.cache, parts.root_for)
         self._gauged_at = clock.now()
 
     @property
@@ -116,6 +119,10 @@ class Stepper:
         for state in list(self._states.values()):
             for sequence in list(state.sequences):
                 self._end(sequence, reason, message)
+
+    def grant(self, quotas: SequenceOf[TenantQuota]) -> tuple[str, ...]:
+        """From now on, these are the tenants' shares of the cache; see `Shares.grant`."""
+        return self._shares.grant(quotas)
 
     def share(self, zone: PublicZone) -> None:
         """From now on, prompts that begin with a prefix of `zone` read that part with everybody."""
@@ -190,6 +197,7 @@ class Stepper:
             self._observer.evicted(cache.evicted - self._evicted)
             self._evicted = cache.evicted
         self._gauged_at = self._clock.now()
+        pinned = self._parts.pins.blocks if self._parts.pins is not None else 0
         self._observer.gauges(
             EngineGauges(
                 running=len(scheduler.running),
@@ -198,9 +206,12 @@ class Stepper:
                 arena_limit_bytes=cache.total * self._parts.block_bytes,
                 blocks={
                     "free": cache.free,
-                    "in_use": cache.private + cache.held,
+                    "in_use": cache.private + cache.held - pinned,
+                    "pinned": pinned,
                     "cached": cache.cached - cache.held,
                 },
+                not_kept={outcome.value: count for outcome, count in cache.not_kept.items()},
+                tenant_blocks=self._shares.cached(),
             )
         )
 

@@ -18,15 +18,26 @@ from hotprefix.kv.policy.base import EvictionPolicy
 class QuotaPolicy:
     """Keeps apart the candidates of tenants with limits; `make` builds the policy of each part.
 
-    One eviction costs a look at every tenant with limits, and what the inner policy costs.
+    One eviction costs a look at every tenant with limits, and what the inner policy costs. While no
+    tenant has limits, `in_force` is the policy of all others alone, so that nothing is asked twice.
     """
 
-    def __init__(self, make: Callable[[], EvictionPolicy], accounts: Accounts) -> None:
+    def __init__(
+        self,
+        make: Callable[[], EvictionPolicy],
+        accounts: Accounts,
+        common: EvictionPolicy | None = None,
+    ) -> None:
         self.accounts = accounts
         self._make = make
-        self._common = make()
+        self._common = make() if common is None else common
         self._own: dict[BlockKey, tuple[Account, EvictionPolicy]] = {}
         self.name = self._common.name
+
+    @property
+    def in_force(self) -> EvictionPolicy:
+        """What a tree should ask as long as no limits change."""
+        return self if self._own else self._common
 
     def __len__(self) -> int:
         return len(self._common) + sum(len(policy) for _, policy in self._own.values())
