@@ -14,6 +14,7 @@ from hotprefix.pages.codecs.quantiser import (
     Bytes,
     Shape,
     inverse,
+    largest,
     scale_bytes,
     scale_shape,
     scales_from,
@@ -34,7 +35,7 @@ class Int8:
         return scale_bytes(shape, self._axis) + prod(shape)
 
     def encode(self, values: Floats) -> list[NDArray[np.generic]]:
-        most = np.abs(values).max(axis=self._axis, keepdims=True)
+        most = largest(values, self._axis)
         words = scales_up(most / _LEVELS)
         np.multiply(values, inverse(scales_from(words)), out=values)
         np.rint(values, out=values)
@@ -48,5 +49,6 @@ class Int8:
 
     def bound(self, values: Floats) -> Floats:
         """Half a step: 1/254 of the largest value that shares the scale, and the scale's rounding."""
-        most = np.abs(values).max(axis=self._axis, keepdims=True)
-        return np.maximum(most / (2 * _LEVELS) * np.float32(1 + 2**-6), np.float32(128 * TINY))
+        most = largest(values, self._axis)
+        half_step: Floats = most / (2 * _LEVELS) * np.float32(1 + 2**-6)
+        return np.maximum(half_step, np.float32(128 * TINY), out=half_step)

@@ -55,6 +55,14 @@ def scale_shape(shape: Shape, axis: int) -> Shape:
     return (*shape[:-2], 1, shape[-1]) if axis == CHANNEL else (*shape[:-1], 1)
 
 
+def largest(values: Floats, axis: int) -> Floats:
+    """The largest absolute value along an axis that stays, with length 1."""
+    # Floats without a sign order as their bits do, and integers are compared twice as fast.
+    bits = np.bitwise_and(values.view(np.int32), np.int32(0x7FFF_FFFF))
+    most: Floats = bits.max(axis=axis, keepdims=True).view(np.float32)
+    return most
+
+
 def scales_up(scales: Floats) -> NDArray[np.uint16]:
     """bfloat16 words of scales, rounded up by less than 1/128, so that no code overflows. Tiny ones become 0.
 
