@@ -20,8 +20,14 @@ def registry() -> CollectorRegistry:
     observer.finished(FinishReason.LENGTH, Timings(0.02, 0.03, 1.5), Usage(100, 64, 4))
     observer.preempted()
     observer.evicted(7)
-    observer.gauges(EngineGauges(2, 3, 1000, 4000, {"free": 5, "in_use": 3, "cached": 2}))
+    observer.gauges(gauges({"ceiling": 7}, {"acme": 9, "other": 1}))
+    observer.gauges(gauges({"ceiling": 8, "rejected": 3}, {"acme": 4}))
     return registry
+
+
+def gauges(not_kept: dict[str, int], tenants: dict[str, int]) -> EngineGauges:
+    blocks = {"free": 5, "in_use": 3, "pinned": 1, "cached": 1}
+    return EngineGauges(2, 3, 1000, 4000, blocks, not_kept, tenants)
 
 
 @pytest.mark.parametrize(
@@ -47,11 +53,36 @@ def registry() -> CollectorRegistry:
         ("kv_cache_usage_perc", {}, 0.3),
         ("kv_arena_bytes", {}, 1000),
         ("kv_arena_limit_bytes", {}, 4000),
-        ("kv_blocks", {"state": "cached"}, 2),
+        ("kv_blocks", {"state": "cached"}, 1),
+        ("kv_blocks", {"state": "pinned"}, 1),
+        ("kv_not_kept_total", {"reason": "capacity"}, 0),
+        ("kv_not_kept_total", {"reason": "ceiling"}, 8),
+        ("kv_not_kept_total", {"reason": "replaced"}, 0),
+        ("kv_not_kept_total", {"reason": "rejected"}, 3),
+        ("kv_tenant_blocks", {"tenant": "acme"}, 4),
     ],
 )
 def test_value(registry: CollectorRegistry, name: str, labels: dict[str, str], value: float) -> None:
     assert registry.get_sample_value(f"hotprefix_{name}", labels) == pytest.approx(value)
+
+
+def tenants_in(registry: CollectorRegistry) -> dict[str, float]:
+    (family,) = [found for found in registry.collect() if found.name == "hotprefix_kv_tenant_blocks"]
+    return {sample.labels["tenant"]: sample.value for sample in family.samples}
+
+
+def test_series_of_tenants_are_bounded_and_go_with_their_share() -> None:
+    registry = CollectorRegistry()
+    metrics = ServerMetrics(registry, version="1.2", model="m")
+    metrics.gauges(gauges({}, {f"t{number:03}": number for number in range(250)}))
+    found = tenants_in(registry)
+    assert len(found) == 101
+    assert found["@others"] == sum(range(150))
+    assert found["t249"] == 249
+    metrics.gauges(gauges({}, {"t000": 7}))
+    assert tenants_in(registry) == {"t000": 7}
+    metrics.gauges(gauges({}, {}))
+    assert tenants_in(registry) == {}
 
 
 def test_build_info(registry: CollectorRegistry) -> None:

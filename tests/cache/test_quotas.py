@@ -16,6 +16,7 @@ from hotprefix.cache.holding import Holding
 from hotprefix.cache.logits import LogitsStore
 from hotprefix.cache.prefix import PrefixCache
 from hotprefix.cache.rules import ReuseRules
+from hotprefix.cache.shares import set_shares
 from hotprefix.keys.chain import TokenHistory
 from hotprefix.keys.scope import CacheScope
 from hotprefix.keys.zones import PUBLIC_TENANT, PublicZone
@@ -67,7 +68,7 @@ class House:
         self.pool = BlockPool(blocks)
         self.accounts = Accounts(reserve)
         quotas = QuotaPolicy(lambda: POLICIES[policy](blocks), self.accounts)
-        tree = BlockTree(BLOCK, quotas, self.accounts)
+        tree = BlockTree(BLOCK, quotas.in_force, self.accounts)
         self.arena = TokenArena(blocks, BLOCK)
         rules = ReuseRules(BLOCK, granularity)
         self.cache = PrefixCache(self.pool, tree, rules, LogitsStore(0), self.arena, quotas)
@@ -284,6 +285,59 @@ class TestPublicZone:
         house.zone = PublicZone(PUBLIC, BLOCK)
         assert house.serve(ALICE, HOT) == house.serve(BOB, HOT) == 0
         house.check()
+
+
+class TestChanges:
+    """Shares of all tenants change at once, while blocks are cached."""
+
+    def test_a_floor_goes_from_one_to_another_in_one_change(self) -> None:
+        house = House(reserve=8)
+        set_shares(house.cache, {ALICE: Limits(floor=8)})
+        house.serve(BOB, HOT)
+        set_shares(house.cache, {BOB: Limits(floor=6), PUBLIC: Limits(floor=2)})
+        assert (house.accounts.floors, house.accounts.find(ALICE)) == (8, None)
+        flood(house, CAROL)
+        assert house.reusable(BOB, HOT) == len(HOT) - 2
+
+    def test_a_share_that_is_taken_away_protects_nothing(self) -> None:
+        house = House(reserve=8)
+        set_shares(house.cache, {BOB: Limits(floor=6)})
+        house.serve(BOB, HOT)
+        set_shares(house.cache, {})
+        flood(house, CAROL)
+        assert house.cached(BOB) == 0
+
+    @pytest.mark.parametrize("policy", sorted(POLICIES))
+    def test_without_shares_there_is_no_policy_in_between(self, policy: str) -> None:
+        house = House(policy=policy)
+        plain = house.cache.tree.policy
+        assert not isinstance(plain, QuotaPolicy)
+        house.serve(ALICE, HOT)
+        set_shares(house.cache, {ALICE: Limits(ceiling=3), BOB: Limits(ceiling=1)})
+        assert house.cache.tree.policy is house.cache.quotas
+        house.check()
+        set_shares(house.cache, {BOB: Limits(ceiling=1)})
+        house.check()
+        set_shares(house.cache, {})
+        assert house.cache.tree.policy is plain
+        house.check()
+
+    def test_floors_beyond_the_reserve_are_refused(self) -> None:
+        house = House(reserve=8)
+        with pytest.raises(ValueError, match="reserved"):
+            set_shares(house.cache, {ALICE: Limits(floor=5), BOB: Limits(floor=4)})
+
+    def test_what_was_not_kept_is_counted_with_and_without_shares(self) -> None:
+        house = House()
+        flood(house, CAROL)
+        gauges = house.cache.gauges()
+        assert gauges.not_kept[Outcome.CAPACITY] == gauges.evicted > 0
+        set_shares(house.cache, {CAROL: Limits(ceiling=3, mode=QuotaMode.REPLACE)})
+        flood(house, CAROL)
+        gauges = house.cache.gauges()
+        assert gauges.not_kept[Outcome.REPLACED] > 0
+        kept_back = gauges.not_kept[Outcome.REJECTED]
+        assert sum(gauges.not_kept.values()) - kept_back == gauges.evicted
 
 
 TOKENS = st.lists(st.integers(0, 1), min_size=1, max_size=22)

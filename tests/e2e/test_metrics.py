@@ -58,11 +58,11 @@ def test_blocks_add_up_to_the_arena(server: Server) -> None:
         for (name, labels), value in found.items()
         if name == "hotprefix_kv_blocks"
     }
-    assert set(blocks) == {"free", "in_use", "cached"}
+    assert set(blocks) == {"free", "in_use", "pinned", "cached"}
     assert blocks["cached"] > 0
     limit = found["hotprefix_kv_arena_limit_bytes", frozenset()]
     used = found["hotprefix_kv_arena_bytes", frozenset()]
     assert 0 < used <= limit <= 2 * 1024**3
-    assert used / limit == pytest.approx((blocks["cached"] + blocks["in_use"]) / sum(blocks.values()))
+    assert used / limit == pytest.approx(1 - blocks["free"] / sum(blocks.values()))
     assert found["hotprefix_kv_cache_usage_perc", frozenset()] == 0
     assert all(name.startswith(("hotprefix_", "process_", "python_")) for name, _ in found)

@@ -23,7 +23,9 @@ from hotprefix.engine.settings import DecodeMode, EngineSettings
 from hotprefix.engine.stepper import Parts, Stepper
 from hotprefix.keys.scope import CacheScope
 from hotprefix.kv import invariants
+from hotprefix.kv.accounts import Accounts
 from hotprefix.kv.policy import POLICIES
+from hotprefix.kv.policy.quota import QuotaPolicy
 from hotprefix.kv.pool import BlockPool, BlockState
 from hotprefix.kv.tree import BlockTree
 from tests.engine.fake_model import EOS, VOCAB, FakeModel, byte_tokenizer, letters
@@ -133,13 +135,14 @@ class World:
         settings: EngineSettings | None = None,
         granularity: int = 1,
         alphabet: Tokens[int] = LOWER,
+        reserve: int = 0,
     ) -> None:
         self.settings = settings if settings is not None else EngineSettings()
         self.pool = BlockPool(blocks)
         self.model = FakeModel(blocks, block, alphabet, self.pool)
         if self.settings.decode is DecodeMode.EXACT:
             self.model.least, self.model.granularity = 2, granularity
-        self.cache = self._cache(block, granularity)
+        self.cache = self._cache(block, granularity, reserve)
         self.scheduler = RecordingScheduler(self.cache, self.settings)
         self.clock = ManualClock()
         self.observer = Recorder()
@@ -153,7 +156,7 @@ class World:
             eos_ids=(EOS,),
             vocab_size=VOCAB,
             block_bytes=1,
-            max_tokens=blocks * block,
+            max_tokens=self.cache.usable_blocks * block,
             root_for=lambda tenant: CacheScope("fake", "digests", tenant=tenant).root(),
             pins=PinBoard(self.cache, blocks // 2) if isinstance(self.cache, PrefixCache) else None,
         )
@@ -234,10 +237,12 @@ class World:
         if isinstance(self.cache, PrefixCache):
             assert len(self.cache.leases) == 0
 
-    def _cache(self, block: int, granularity: int) -> KvCache:
+    def _cache(self, block: int, granularity: int, reserve: int) -> KvCache:
         exact = self.settings.decode is DecodeMode.EXACT
         rules = ReuseRules(block, granularity, keep_decoded=granularity == 1 or not exact)
         if self.settings.policy is None:
             return UncachedCache(self.pool, rules)
-        tree = BlockTree(block, POLICIES[self.settings.policy](self.pool.size))
-        return PrefixCache(self.pool, tree, rules, LogitsStore(self.settings.logits_bytes), self.model)
+        accounts, make = Accounts(reserve), POLICIES[self.settings.policy]
+        quotas = QuotaPolicy(lambda: make(self.pool.size), accounts)
+        tree, logits = BlockTree(block, quotas.in_force, accounts), LogitsStore(self.settings.logits_bytes)
+        return PrefixCache(self.pool, tree, rules, logits, self.model, quotas)

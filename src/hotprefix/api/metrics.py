@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import platform
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 
 from hotprefix.engine.observer import EngineGauges
 from hotprefix.engine.request import FinishReason, Timings, Usage
+from hotprefix.kv.accounts import Outcome
 
 _FIRST_TOKEN = (
     0.002,
@@ -38,11 +39,19 @@ _QUEUE = (0.001, 0.005, 0.01, 0.05, 0.1, 0.3, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 2
 _TOKENS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 10_000, 20_000, 50_000, 100_000, 200_000)
 
 
+_TENANTS = 100
+"""Tenants with a series of their own; the others are counted together."""
+OTHERS = "@others"
+"""No tenant's name: it can't begin so."""
+
+
 class ServerMetrics:
     """An `EngineObserver` that counts into the given registry."""
 
     def __init__(self, registry: CollectorRegistry, *, version: str, model: str) -> None:
         self.registry = registry
+        self._reported: dict[str, int] = {}
+        self._named: set[str] = set()
         self._add_counters(registry)
         self._add_histograms(registry)
         self._add_gauges(registry)
@@ -59,6 +68,11 @@ class ServerMetrics:
         self._hits = counter("prefix_cache_hits", "Tokens that the prefix cache had.")
         self._preemptions = counter("num_preemptions", "Requests put back into the waiting line.")
         self._evictions = counter("kv_evictions", "Cached KV blocks dropped to make room.")
+        self._not_kept = Counter(
+            "hotprefix_kv_not_kept", "KV blocks dropped or refused, by why.", ["reason"], registry=registry
+        )
+        for outcome in Outcome:
+            self._not_kept.labels(outcome.value)
         finished = Counter(
             "hotprefix_request_success", "Requests that ended.", ["finished_reason"], registry=registry
         )
@@ -87,6 +101,12 @@ class ServerMetrics:
         self._arena = gauge("kv_arena_bytes", "Bytes that the KV arena holds.")
         self._arena_limit = gauge("kv_arena_limit_bytes", "Bytes that the KV arena may grow to.")
         self._blocks = Gauge("hotprefix_kv_blocks", "KV blocks by state.", ["state"], registry=registry)
+        self._tenant_blocks = Gauge(
+            "hotprefix_kv_tenant_blocks",
+            "Cached KV blocks of tenants with a share of the cache.",
+            ["tenant"],
+            registry=registry,
+        )
 
     def request_admitted(self, queued_seconds: float) -> None:
         self._queued.observe(queued_seconds)
@@ -127,3 +147,19 @@ class ServerMetrics:
         self._usage.set(in_use / total if total else 0.0)
         for state, count in gauges.blocks.items():
             self._blocks.labels(state).set(count)
+        for reason, total in gauges.not_kept.items():
+            self._not_kept.labels(reason).inc(total - self._reported.get(reason, 0))
+            self._reported[reason] = total
+        self._set_tenants(gauges.tenant_blocks)
+
+    def _set_tenants(self, blocks: Mapping[str, int]) -> None:
+        """The tenants with the most blocks by name, the rest as one; who has no share any more goes."""
+        order = sorted(blocks, key=lambda tenant: (-blocks[tenant], tenant))
+        shown = {tenant: blocks[tenant] for tenant in order[:_TENANTS]}
+        if rest := order[_TENANTS:]:
+            shown[OTHERS] = sum(blocks[tenant] for tenant in rest)
+        for tenant in self._named - shown.keys():
+            self._tenant_blocks.remove(tenant)
+        for tenant, count in shown.items():
+            self._tenant_blocks.labels(tenant).set(count)
+        self._named = set(shown)
