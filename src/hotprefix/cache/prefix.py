@@ -24,7 +24,8 @@ class PrefixCache:
     """See `KvCache` for the verbs. Owns tree, pool and leases; the bytes move by `copier`.
 
     With `quotas`, whose policy in force must be the tree's, tenants can have floors and ceilings.
-    `on_evicted` are told of every block that makes room, while its bytes are still there.
+    `on_evicted` are told of every block that makes room, while its bytes are still there,
+    `on_sealed` of every block that can be found from now on.
     """
 
     def __init__(
@@ -43,6 +44,7 @@ class PrefixCache:
         self.leases = LeaseBook(tree)
         self.quotas = quotas
         self.on_evicted: list[Callable[[Node], None]] = []
+        self.on_sealed: list[Callable[[Node], None]] = []
         self._copier = copier
         self._evicted = 0
         self._epoch = 0
@@ -185,6 +187,31 @@ class PrefixCache:
             return [*path, match.partial]
         return path if not rest or self.rules.granularity > 1 else None
 
+    def known(self, history: TokenHistory) -> tuple[Node, ...]:
+        """The full blocks of `history` that are here, from the start."""
+        return self._walk(history, len(history) // self.block_size)
+
+    def adopt(
+        self, history: TokenHistory, length: int, lease: Lease, fill: Callable[[BlockId], None]
+    ) -> bool:
+        """Put a block that was computed earlier into the tree, as the next of a leased path.
+
+        It ends the first `length` tokens of `history`; `fill` sets its bytes. False, and nothing
+        changed, if there is no room or its tenant may not keep more.
+        """
+        index = (length - 1) // self.block_size
+        node = self.tree.child(lease.last, history.root_of(index), history.key_at(length))
+        if node is None:
+            if self._refuses(history, index):
+                return False
+            taken = self._take(1, history.root)
+            if taken is None:
+                return False
+            fill(taken[0])
+            node = self._insert(history, length, lease.last, taken[0])
+        lease.extend(node)
+        return True
+
     def limit(self, owner: BlockKey, limits: Limits) -> None:
         """Set the share of the tenant with this root. Raises `ValueError` if the floors don't fit."""
         if self.quotas is None:
@@ -253,6 +280,8 @@ class PrefixCache:
         tokens = history.encoded(index * self.block_size, length)
         node = self.tree.insert(root, parent, history.key_at(length), tokens, block, owner)
         node.index = index
+        for tell in self.on_sealed:
+            tell(node)
         self.pool.seal(block)
         self._epoch += 1
         return node

@@ -55,8 +55,18 @@ class BlockArena:
         """All bytes of a block, tensors in the format's order."""
         return b"".join(buffer[block].tobytes() for buffer in self.buffers)
 
-    def write(self, block: BlockId, data: bytes) -> None:
-        """Set all bytes of a block; `data` is as `read` gives it."""
+    def snapshot(self, block: BlockId) -> NDArray[np.uint8]:
+        """As `read`, into an array of its own."""
+        out = np.empty(self.format.block_bytes, dtype=np.uint8)
+        offset = 0
+        for buffer in self.buffers:
+            size = buffer.shape[1]
+            out[offset : offset + size] = buffer[block]
+            offset += size
+        return out
+
+    def write(self, block: BlockId, data: bytes | NDArray[np.uint8]) -> None:
+        """Set all bytes of a block; `data` is as `read` or `snapshot` gives it."""
         if len(data) != self.format.block_bytes:
             raise ValueError(f"a block has {self.format.block_bytes} bytes, not {len(data)}")
         offset = 0
