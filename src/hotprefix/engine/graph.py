@@ -18,6 +18,8 @@ from hotprefix.base.errors import BrokenModelFile, UnsupportedModel
 from hotprefix.pages.format import CacheInput, KvFormat
 
 SAMPLE_INPUT = "sample_idx"
+HIDDEN_INPUT = "hidden_states"
+"""What the second part of a cut network begins with; see `stages`."""
 KNOWN_INPUTS = frozenset(
     {
         "input_ids",
@@ -28,6 +30,7 @@ KNOWN_INPUTS = frozenset(
         "block_indices_begins",
         "max_context_len",
         SAMPLE_INPUT,
+        HIDDEN_INPUT,
     }
 )
 
@@ -53,10 +56,7 @@ def compile_paged_model(
 ) -> ov.CompiledModel:
     """Compile for the CPU. `auto` keeps KV in the precision that the processor computes in."""
     if kv_precision == "auto":
-        computed = core.get_property("CPU", "INFERENCE_PRECISION_HINT")
-        kv_precision = {"bf16": "bf16", "bfloat16": "bf16", "f16": "f16", "float16": "f16"}.get(
-            str(computed.to_string() if hasattr(computed, "to_string") else computed), "f32"
-        )
+        kv_precision = computing_type(core)
     config: dict[str, Any] = {"KV_CACHE_PRECISION": kv_precision, "PERFORMANCE_HINT": "LATENCY"}
     if kv_precision == "f32":
         # The attention kernel wants its KV in the precision that it computes in.
@@ -75,11 +75,21 @@ def compile_paged_model(
     return compiled
 
 
-def kv_format(compiled: ov.CompiledModel) -> KvFormat:
-    """The cache tensors of a compiled model. Block size is the token axis of the values."""
+def computing_type(core: ov.Core) -> str:
+    """The type that the processor computes in: `bf16`, `f16` or `f32`."""
+    computed = core.get_property("CPU", "INFERENCE_PRECISION_HINT")
+    name = str(computed.to_string() if hasattr(computed, "to_string") else computed)
+    return {"bf16": "bf16", "bfloat16": "bf16", "f16": "f16", "float16": "f16"}.get(name, "f32")
+
+
+def kv_format(*parts: ov.CompiledModel) -> KvFormat:
+    """The cache tensors of a compiled network, in the order of its parts.
+
+    Block size is the token axis of the values.
+    """
     inputs = []
     block_size = 0
-    for port in compiled.inputs:
+    for port in (port for part in parts for port in part.inputs):
         name = port.get_any_name()
         if "cache." not in name:
             continue

@@ -52,10 +52,10 @@ def load_engine(
     """
     core = ov.Core()
     graph = read_paged_model(core, manifest.graph)
-    parts = compile_network(core, graph, settings)
-    kv = kv_format(*parts)
+    network = compile_network(core, graph, settings)
+    kv = kv_format(*network)
     arena = BlockArena(kv, _block_count(kv, settings))
-    runner = PagedRunner(parts[0], arena, BlockId(arena.blocks - 1), *parts[1:])
+    runner = PagedRunner(network[0], arena, BlockId(arena.blocks - 1), *network[1:])
     context = manifest.context_length
     if settings.max_context is not None:
         context = min(context, settings.max_context)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from hotprefix.base.errors import LogicError
 from hotprefix.base.ids import BlockId
-from hotprefix.engine.graph import SAMPLE_INPUT, kv_format
+from hotprefix.engine.graph import HIDDEN_INPUT, SAMPLE_INPUT, kv_format
 from hotprefix.pages.arena import BlockArena
 from hotprefix.pages.format import KvFormat
 
@@ -44,20 +44,33 @@ class PagedRunner:
     `block_indices` i32 [B]; `block_indices_begins` i32 [S + 1]; `max_context_len` i32 scalar;
     `sample_idx` i64 [sampled rows].
 
+    A network cut in two goes on with `deeper`, which begins with the tensor that `compiled` ended with.
+
     Matrices of one row take other kernels, with another order of sums, than matrices of several.
     So that no row's result depends on its company, a lone decoding row is joined by an idle one on
     the `scratch` block, and a lone sampled row is sampled twice.
     """
 
-    def __init__(self, compiled: ov.CompiledModel, arena: BlockArena, scratch: BlockId) -> None:
-        self.format: KvFormat = kv_format(compiled)
-        self._request = compiled.create_infer_request()
+    def __init__(
+        self,
+        compiled: ov.CompiledModel,
+        arena: BlockArena,
+        scratch: BlockId,
+        deeper: ov.CompiledModel | None = None,
+    ) -> None:
+        parts = (compiled,) if deeper is None else (compiled, deeper)
+        self.format: KvFormat = kv_format(*parts)
+        self._requests = [part.create_infer_request() for part in parts]
+        self._takers: dict[str, list[ov.InferRequest]] = {}
+        for part, request in zip(parts, self._requests, strict=True):
+            for port in part.inputs:
+                self._takers.setdefault(port.get_any_name(), []).append(request)
         self._arena = arena
         self._block_size = self.format.block_size
-        self.vocab_size = int(compiled.output(0).get_partial_shape()[-1].get_length())
+        self.vocab_size = int(parts[-1].output(0).get_partial_shape()[-1].get_length())
         self._idle = Row((0,), 0, (scratch,), False)
-        # The tensors only borrow the arena's memory: both must live as long as the request.
-        self._tensors = self._lend(compiled, arena)
+        # The tensors only borrow the arena's memory: both must live as long as the requests.
+        self._tensors = self._lend(parts, arena)
 
     def run(self, rows: Sequence[Row]) -> NDArray[np.float32]:
         if len(rows) == 1 and len(rows[0].tokens) == 1:
@@ -82,15 +95,24 @@ class PagedRunner:
         self._set("max_context_len", np.array(lengths.max(), dtype=np.int32))
         # The operator wants a row even where none is asked for; nobody looks at it.
         self._set(SAMPLE_INPUT, wanted if len(wanted) > 1 else np.full(2, wanted[0] if len(wanted) else 0))
-        self._request.infer()
-        logits: NDArray[np.float32] = self._request.get_output_tensor(0).data
+        first, *others = self._requests
+        first.infer()
+        out = first.get_output_tensor(0)
+        for request in others:
+            # The very memory that the part before has written.
+            request.set_tensor(HIDDEN_INPUT, out)
+            request.infer()
+            out = request.get_output_tensor(0)
+        logits: NDArray[np.float32] = out.data
         return logits.reshape(-1, self.vocab_size)[: len(wanted)]
 
     def _set(self, name: str, values: NDArray[np.int64] | NDArray[np.int32]) -> None:
-        self._request.set_tensor(name, ov.Tensor(values))
+        tensor = ov.Tensor(values)
+        for request in self._takers[name]:
+            request.set_tensor(name, tensor)
 
-    def _lend(self, compiled: ov.CompiledModel, arena: BlockArena) -> list[ov.Tensor]:
-        ports = {port.get_any_name(): port for port in compiled.inputs}
+    def _lend(self, parts: Sequence[ov.CompiledModel], arena: BlockArena) -> list[ov.Tensor]:
+        ports = {port.get_any_name(): port for part in parts for port in part.inputs}
         tensors = []
         for cache, buffer in zip(self.format.inputs, arena.buffers, strict=True):
             kind = ports[cache.name].get_element_type()
@@ -100,7 +122,8 @@ class PagedRunner:
             elif cache.bits == 32:
                 view = view.view(np.float32)
             tensor = ov.Tensor(view, ov.Shape([arena.blocks, *cache.block_shape]), kind)
-            self._request.set_tensor(cache.name, tensor)
+            for request in self._takers[cache.name]:
+                request.set_tensor(cache.name, tensor)
             tensors.append(tensor)
         return tensors
 

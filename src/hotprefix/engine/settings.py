@@ -27,11 +27,13 @@ class EngineSettings:
     of prompts when nobody decodes, `mixed_chunk` when somebody does: it bounds how long a long
     prompt can delay the next token of others. `logits_bytes` bounds the logits kept for exact
     repeats. `quotas` are tenants' shares of the cache. `kv_precision` is `auto` (as the processor
-    computes) or an OpenVINO type name.
+    computes), an OpenVINO type name, or `layered-u8` or `layered-u4`: the first `kv_16bit_layers`
+    layers in 16 bits, the others in the named type.
     """
 
     arena_bytes: int = 1024 * MIB
     kv_precision: str = "auto"
+    kv_16bit_layers: int = 3
     policy: str | None = "lru"
     max_context: int | None = None
     threads: int | None = None
