@@ -16,10 +16,12 @@ from hotprefix.app.model_commands import user_store
 from hotprefix.app.settings import CachePolicy, KvPrecision, LogFormat, LogLevel, ServeSettings
 from hotprefix.app.sizes import parse_size
 from hotprefix.app.state import default_state_dir
+from hotprefix.app.tier_options import KvCodec, KvDisk, KvDiskKey, KvRam, KvRedis, RedisUrl
 from hotprefix.engine.settings import DecodeMode
 from hotprefix.models.catalogue import DEFAULT_MODEL
 from hotprefix.profiles.loader import DEFAULT_PROFILE
 from hotprefix.prompt.preprocess.catalogue import StepName, parse_steps
+from hotprefix.tiers.settings import DEFAULT_REDIS
 
 SERVE_EPILOG = """
 [bold]Examples[/]
@@ -32,6 +34,9 @@ Serve a GGUF file under a name of your choice, to the whole network:
 
 Keep more prefixes, in half the bytes per token:
 [cyan]hotprefix serve --kv-arena 8G --kv-precision u8[/]
+
+Keep prefixes across restarts, in memory first and on disk behind it:
+[cyan]hotprefix serve --kv-ram 4G --kv-disk 20G[/]
 
 See what the cache saves by switching it off:
 [cyan]hotprefix serve --no-cache --port 8081[/]
@@ -157,6 +162,12 @@ def serve_command(
     threads: Threads = None,
     kv_arena: KvArena = "2G",  # type: ignore[assignment]  # parsed like an argument
     kv_precision: Precision = KvPrecision.AUTO,
+    kv_ram: KvRam = "0",  # type: ignore[assignment]  # parsed like an argument
+    kv_disk: KvDisk = "0",  # type: ignore[assignment]  # parsed like an argument
+    kv_redis: KvRedis = "0",  # type: ignore[assignment]  # parsed like an argument
+    redis_url: RedisUrl = DEFAULT_REDIS,
+    kv_codec: KvCodec = "raw",
+    kv_disk_key: KvDiskKey = None,
     no_cache: NoCache = False,
     policy: Policy = CachePolicy.ADAPTIVE,
     decode: Decode = DecodeMode.FAST,
@@ -190,6 +201,12 @@ def serve_command(
         threads=threads,
         kv_arena=kv_arena,
         kv_precision=kv_precision,
+        kv_ram=kv_ram,
+        kv_disk=kv_disk,
+        kv_redis=kv_redis,
+        redis_url=redis_url,
+        kv_codec=kv_codec,
+        kv_disk_key=kv_disk_key,
         cache=not no_cache,
         policy=policy,
         decode=decode,

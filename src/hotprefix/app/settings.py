@@ -10,6 +10,10 @@ from hotprefix.engine.settings import DecodeMode
 from hotprefix.models.catalogue import DEFAULT_MODEL
 from hotprefix.profiles.loader import DEFAULT_PROFILE
 from hotprefix.prompt.preprocess.catalogue import StepName
+from hotprefix.tiers.settings import DEFAULT_REDIS, TierSettings
+
+TIER_FOLDER = "kv"
+"""The disk tier in a state folder."""
 
 
 class KvPrecision(StrEnum):
@@ -61,6 +65,12 @@ class ServeSettings:
     served_name: str | None = None
     kv_arena: int = 2 * 1024**3
     kv_precision: KvPrecision = KvPrecision.AUTO
+    kv_ram: int = 0
+    kv_disk: int = 0
+    kv_redis: int = 0
+    redis_url: str = DEFAULT_REDIS
+    kv_codec: str = "raw"
+    kv_disk_key: Path | None = None
     cache: bool = True
     policy: CachePolicy = CachePolicy.ADAPTIVE
     max_context: int | None = None
@@ -83,3 +93,16 @@ class ServeSettings:
     preprocess: tuple[StepName, ...] = ()
     warm: tuple[Path, ...] = ()
     warm_key: str | None = None
+
+    @property
+    def tiers(self) -> TierSettings:
+        """What is kept outside the arena."""
+        return TierSettings(
+            ram_bytes=self.kv_ram,
+            disk_bytes=self.kv_disk,
+            redis_bytes=self.kv_redis,
+            disk_folder=None if self.state_dir is None else self.state_dir / TIER_FOLDER,
+            disk_key=self.kv_disk_key,
+            redis_url=self.redis_url,
+            codec=self.kv_codec,
+        )

@@ -34,16 +34,17 @@ def pause(seconds: float) -> None:
 
 
 class ManualClock:
-    """A clock that moves only when told."""
+    """A clock that moves only when told; `wall` is its Unix time at the start, as `start` by default."""
 
-    def __init__(self, start: float = 0.0) -> None:
+    def __init__(self, start: float = 0.0, wall: float | None = None) -> None:
         self._now = start
+        self._ahead = 0.0 if wall is None else wall - start
 
     def now(self) -> float:
         return self._now
 
     def wall(self) -> float:
-        return self._now
+        return self._now + self._ahead
 
     def advance(self, seconds: float) -> None:
         """Move forward by `seconds` (not negative)."""

@@ -31,6 +31,10 @@ class PinBoard:
         """Blocks that are held by at least one pin."""
         return len(self._named)
 
+    def holds(self, node: Node) -> bool:
+        """Whether some pin holds this block."""
+        return node in self._named
+
     def pin(self, name: str, history: TokenHistory) -> int:
         """Hold what the cache has of `history`; a pin of that name is replaced.
 

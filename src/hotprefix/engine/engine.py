@@ -57,6 +57,7 @@ class Engine:
         self._stopping = False
         self._closed = False
         self._mailboxes = Mailboxes()
+        stepper.connect(self._post)
         self._thread = threading.Thread(target=self._work, name="hotprefix-engine", daemon=True)
 
     @property
@@ -229,11 +230,17 @@ class Engine:
         """Run what was posted; sleep while there is nothing to do. False once stopping."""
         if self._stepper.idle and not self._inbox:
             self._stepper.flush_gauges()
+        while self._is_resting() and self._stepper.save_some():
+            pass
         with self._wake:
-            while self._stepper.idle and not self._inbox and not self._stopping:
-                self._wake.wait()
+            while self._is_resting():
+                if not self._wake.wait(self._stepper.wait_at_most()):
+                    break  # somebody's patience with the tiers has ended
         self._run_commands()
         return not self._stopping
+
+    def _is_resting(self) -> bool:
+        return self._stepper.idle and not self._inbox and not self._stopping
 
     def _run_commands(self) -> None:
         while self._inbox:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from hotprefix.tenants.quota import TenantQuota
+from hotprefix.tiers.settings import TierSettings
 
 MIB = 1024 * 1024
 
@@ -45,3 +46,4 @@ class EngineSettings:
     logits_bytes: int = 64 * MIB
     secret: bytes = b""
     quotas: tuple[TenantQuota, ...] = ()
+    tiers: TierSettings = field(default_factory=TierSettings)

@@ -14,6 +14,7 @@ from hotprefix.base.clock import Clock
 from hotprefix.base.ids import BlockId, BlockKey, RequestId
 from hotprefix.cache.base import KvCache
 from hotprefix.cache.pins import PinBoard
+from hotprefix.cache.tiering import Post, Tiering
 from hotprefix.engine.answer import AnswerWriter, timings_of, usage_of
 from hotprefix.engine.grammar import GrammarCompiler
 from hotprefix.engine.observer import EngineGauges, EngineObserver
@@ -31,6 +32,12 @@ from hotprefix.prompt.tokenizer import Tokenizer
 from hotprefix.tenants.quota import TenantQuota
 
 GAUGE_SECONDS = 0.25
+_SAVED_IN_A_STEP = 2
+"""Blocks that go to the tiers beside the work of a step: a fraction of a millisecond."""
+_SAVED_AT_ONCE = 8
+_RETAINED_SECONDS = 24 * 3600.0
+"""The tiers drop what was pinned last."""
+_CLOSING_SECONDS = 15.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +57,7 @@ class Parts:
     root_for: Callable[[str], BlockKey]
     answers: AnswerMemory | None = None
     pins: PinBoard | None = None
+    tiering: Tiering | None = None
     sampler: Sampler = field(default_factory=Sampler)
 
 
@@ -102,10 +110,24 @@ class Stepper:
         return state
 
     def enqueue(self, state: RequestState) -> None:
-        """Put a prepared request into the line."""
+        """Put a prepared request into the line, once the tiers have brought what they have of it."""
         self._states[state.request.request_id] = state
-        for sequence in state.sequences:
-            self._parts.scheduler.enqueue(sequence)
+        tiering, history = self._parts.tiering, state.sequences[0].history
+        if tiering is None or not tiering.restore(history, lambda: self._line_up(state)):
+            self._line_up(state)
+
+    def connect(self, post: Post) -> None:
+        """Tell the tiers how to have a call run on the thread that steps."""
+        if self._parts.tiering is not None:
+            self._parts.tiering.connect(post)
+
+    def wait_at_most(self) -> float | None:
+        """Seconds until `step` should be called though nothing was posted; None: never."""
+        return self._parts.tiering.wait_at_most() if self._parts.tiering is not None else None
+
+    def save_some(self) -> bool:
+        """Save a few blocks to the tiers; whether there are more. For idle times."""
+        return self._parts.tiering is not None and self._parts.tiering.save_some(_SAVED_AT_ONCE)
 
     def abort(self, request_id: RequestId) -> None:
         """End a request; nothing happens if it has ended."""
@@ -128,6 +150,12 @@ class Stepper:
         """From now on, prompts that begin with a prefix of `zone` read that part with everybody."""
         self._zone = zone
 
+    def _line_up(self, state: RequestState) -> None:
+        """Into the scheduler's line, unless the request has ended meanwhile."""
+        if state.request.request_id in self._states:
+            for sequence in state.sequences:
+                self._parts.scheduler.enqueue(sequence)
+
     def _history(self, root: BlockKey, token_ids: SequenceOf[int]) -> TokenHistory:
         if self._zone is None:
             return TokenHistory(root, token_ids, self._parts.cache.block_size)
@@ -142,7 +170,10 @@ class Stepper:
         if self._parts.pins is None:
             return 0
         history = self._history(self.root_for(tenant), token_ids)
-        return self._parts.pins.pin(name, history)
+        held = self._parts.pins.pin(name, history)
+        if held and self._parts.tiering is not None:
+            self._parts.tiering.pinned(history, self._clock.wall() + _RETAINED_SECONDS)
+        return held
 
     def unpin(self, name: str) -> None:
         """Let a pinned prefix go."""
@@ -150,13 +181,18 @@ class Stepper:
             self._parts.pins.unpin(name)
 
     def close(self) -> None:
-        """Let every pinned prefix go."""
+        """Let every pinned prefix go, and save what the tiers do not have yet."""
         if self._parts.pins is not None:
             self._parts.pins.clear()
+        if self._parts.tiering is not None:
+            self._parts.tiering.close(_CLOSING_SECONDS)
 
     def step(self) -> None:
         """Admit, answer exact repeats, compute a batch and draw from it."""
-        scheduler = self._parts.scheduler
+        scheduler, tiering = self._parts.scheduler, self._parts.tiering
+        if tiering is not None:
+            tiering.expire()
+            tiering.save_urgent(_SAVED_IN_A_STEP)
         batch = scheduler.admit()
         if scheduler.is_stuck and self._parts.pins is not None and len(self._parts.pins):
             # A request comes before what is kept for later ones.
@@ -224,6 +260,8 @@ class Stepper:
                 state.cached_tokens = sequence.holding.computed
                 self._observer.request_admitted(now - state.submitted_at)
                 self._observer.prompt_matched(len(state.request.prompt_ids), state.cached_tokens)
+                if self._parts.tiering is not None and sequence.holding.lease is not None:
+                    self._parts.tiering.reused(sequence.holding.lease.nodes)
 
     def _draw_ready(self, batch: Batch) -> None:
         for sequence in batch.ready:

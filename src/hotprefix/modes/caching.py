@@ -52,7 +52,7 @@ class Caching:
         computed anew, so a hit counts as real within a block.
         """
         while turn.hit > reused + self._block_size:
-            entry = self.book.find(self._history(turn.request).key_at(turn.hit), self._clock.now())
+            entry = self._entry_of_hit(turn)
             if entry is not None:
                 self._pinner.unpin(self.book.drop(entry, "evicted").pin)
             before, turn.hit, turn.hit_lost = turn.hit, 0, True
@@ -75,6 +75,7 @@ class Caching:
             return TokenClasses(Mode.IMPLICIT, total - hit, hit, output=output)
         if turn.mode is Mode.NONE:
             return TokenClasses(Mode.NONE, total, 0, output=output)
+        await self._hold_again(turn)
         await self._complete(turn)
         await self._write(turn)
         written = {ttl: count for ttl, count in turn.written.items() if count}
@@ -220,6 +221,19 @@ class Caching:
             return False
         return await self._pinner.pin(pin, request.cache_tenant, ids[:whole]) > 0
 
+    async def _hold_again(self, turn: Turn) -> None:
+        """Pin the hit's entry if it came from an earlier process: now its blocks are in the arena."""
+        entry = self._entry_of_hit(turn)
+        if entry is not None and not entry.pin:
+            pin = f"entry-{uuid4().hex}"
+            if await self._hold(turn, pin, turn.hit):
+                entry.pin = pin
+
+    def _entry_of_hit(self, turn: Turn) -> Entry | None:
+        if not turn.hit:
+            return None
+        return self.book.find(self._history(turn.request).key_at(turn.hit), self._clock.now())
+
     async def _complete(self, turn: Turn) -> None:
         """Let the entries of an answer that has ended hold their last blocks too."""
         if not turn.is_written or request_rules(turn) is None:
@@ -228,7 +242,7 @@ class Caching:
         for marker in turn.markers:
             tokens = request.prompt.spans[marker.block].end_token
             entry = self.book.find(history.key_at(tokens), now)
-            if entry is not None and tokens % self._block_size:
+            if entry is not None and entry.pin and tokens % self._block_size:
                 await self._pinner.pin(entry.pin, request.cache_tenant, request.prompt.token_ids[:tokens])
 
     def _ttl(self, turn: Turn, marker: Marker) -> float:

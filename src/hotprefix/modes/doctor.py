@@ -136,6 +136,7 @@ class Doctor:
             evicted=evicted,
             is_write_pending=case.is_write_pending,
             is_pin_failed=case.turn.pin_failed,
+            is_lost_at_restart=gone is not None and gone.cause == "restart",
         )
 
     def _count_unread(self, turn: Turn, classes: TokenClasses) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 from hotprefix.base.ids import BlockKey
 
@@ -31,14 +32,37 @@ class Tombstone:
     cause: str
 
 
+class EntryJournal(Protocol):
+    """Where entries are written down, to outlive the process."""
+
+    def keep(self, entry: Entry) -> None:
+        """An entry is new, or lives longer now."""
+        ...
+
+    def forget(self, key: BlockKey) -> None:
+        """An entry is gone."""
+        ...
+
+
+class NoJournal:
+    """Entries end with the process."""
+
+    def keep(self, entry: Entry) -> None:
+        pass
+
+    def forget(self, key: BlockKey) -> None:
+        pass
+
+
 class EntryBook:
     """All entries of a server, at most `limit`; the ones that expire first make room.
 
-    Pure: the time is an argument, and what was dropped is returned, for the caller to unpin.
+    The time is an argument, and what was dropped is returned, for the caller to unpin.
     """
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, journal: EntryJournal | None = None) -> None:
         self._limit = limit
+        self._journal: EntryJournal = NoJournal() if journal is None else journal
         self._entries: dict[BlockKey, Entry] = {}
         self._gone: OrderedDict[BlockKey, Tombstone] = OrderedDict()
 
@@ -63,6 +87,7 @@ class EntryBook:
     def renew(self, entry: Entry, now: float) -> None:
         """A hit starts the lifetime anew."""
         entry.expires = max(entry.expires, now + entry.ttl)
+        self._journal.keep(entry)
 
     def add(self, entry: Entry) -> list[Entry]:
         """Keep an entry; one with the same key lives on for as long as the longer-lived of both."""
@@ -71,9 +96,11 @@ class EntryBook:
             old.expires = max(old.expires, entry.expires)
             old.ttl = max(old.ttl, entry.ttl)
             old.name = entry.name or old.name
+            self._journal.keep(old)
             return []
         self._gone.pop(entry.key, None)
         self._entries[entry.key] = entry
+        self._journal.keep(entry)
         if len(self._entries) <= self._limit:
             return []
         first = min(self._entries.values(), key=lambda other: other.expires)
@@ -82,10 +109,15 @@ class EntryBook:
     def drop(self, entry: Entry, cause: str) -> Entry:
         """Take an entry out."""
         del self._entries[entry.key]
+        self._journal.forget(entry.key)
+        self.bury(entry, cause)
+        return entry
+
+    def bury(self, entry: Entry, cause: str) -> None:
+        """Remember that there was an entry."""
         self._gone[entry.key] = Tombstone(entry.expires, cause)
         if len(self._gone) > self._limit:
             self._gone.popitem(last=False)
-        return entry
 
     def sweep(self, now: float) -> list[Entry]:
         """Take out what has expired."""

@@ -67,6 +67,11 @@ class NamedCaches:
         mine = [cache for (owner, _), cache in self._caches.items() if owner == tenant]
         return sorted(mine, key=lambda cache: cache.definition.name)
 
+    def all(self) -> list[NamedCache]:
+        """Every tenant's, by tenant and name."""
+        self.sweep()
+        return [self._caches[key] for key in sorted(self._caches)]
+
     def get(self, tenant: str, name: str) -> NamedCache:
         """Raises `CacheNotFound`, for another tenant's as well."""
         self.sweep()
