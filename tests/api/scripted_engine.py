@@ -145,7 +145,7 @@ class ScriptedEngine:
     def kv_format(self) -> str:
         return "scripted"
 
-    def share(self, zone: PublicZone) -> None:
+    def publish(self, zone: PublicZone) -> None:
         self.zone = zone
 
     async def grant(self, quotas: Sequence[TenantQuota]) -> Sequence[str]:

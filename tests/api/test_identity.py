@@ -14,6 +14,7 @@ import pytest
 from starlette.routing import Route, Router
 from starlette.types import Receive, Scope, Send
 
+from hotprefix.api.admin_desk import AdminDesk
 from hotprefix.api.admin_keys import AdminKeys
 from hotprefix.api.boundary import Boundary
 from hotprefix.api.identity import Doorman
@@ -69,7 +70,7 @@ async def house(folder: Path, server: Server) -> AsyncIterator[House]:
     with open_tenancy(folder, clock) as tenancy, ThreadPoolExecutor(1) as workers:
         door = Authenticator(tenancy.keys, tenancy.quotas, tenancy.secret, require_keys=False)
         doorman = Doorman(door, RateLimiter(), clock)
-        admin = AdminKeys(tenancy.keys, doorman, workers, ApiSettings(), clock)
+        admin = AdminKeys(AdminDesk(doorman, workers, ApiSettings()), tenancy.keys, clock)
         echo = Echo(doorman)
         routes = [*admin.routes(), Route("/who", echo)]
         assert isinstance(server.app, Boundary)

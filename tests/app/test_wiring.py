@@ -17,7 +17,7 @@ from hotprefix.app.wiring import (
 from hotprefix.engine.settings import EngineSettings
 from hotprefix.models.manifest import ModelManifest
 
-GRANTS = Grants((), (), b"secret")
+GRANTS = Grants((), b"secret")
 
 
 def test_what_was_not_asked_for_keeps_the_engines_default() -> None:

@@ -51,7 +51,7 @@ def build_application(service: Service) -> ASGIApp:
         ]
     routes += responses_routes(service)
     routes += named_cache_routes(service)
-    if service.admin is not None:
-        routes += service.admin.routes()
+    for part in service.admin:
+        routes += part.routes()
     router = Router(routes, redirect_slashes=False)
     return Boundary(Admittance(router, service.doorman), service)

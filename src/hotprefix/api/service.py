@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from prometheus_client import CollectorRegistry
 from structlog.typing import FilteringBoundLogger
 
-from hotprefix.api.admin_keys import AdminKeys
+from hotprefix.api.admin_desk import AdminPart
 from hotprefix.api.identity import Doorman
 from hotprefix.api.inflight import InFlight
 from hotprefix.api.settings import ApiSettings
@@ -77,7 +77,7 @@ class Service:
     `caching` keeps explicit and session entries, `sessions` the responses that can be gone on from.
     `named` are prefixes kept by name, `gate` opens once those of the start are warm, and `preprocess`
     are the steps that prompts go through where a request says nothing else. `doorman` asks for API keys and
-    `admin` gives them out; without a state folder there is neither."""
+    `admin` are the parts of the admin API; without a state folder there is neither."""
 
     engine: EngineFront
     prompts: Prompts
@@ -97,4 +97,4 @@ class Service:
     ledger: Ledger | None
     sessions: Sessions
     doorman: Doorman | None = None
-    admin: AdminKeys | None = None
+    admin: tuple[AdminPart, ...] = ()

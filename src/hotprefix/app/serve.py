@@ -6,7 +6,7 @@ import asyncio
 import json
 import socket
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import closing
+from contextlib import closing, nullcontext
 
 from prometheus_client import CollectorRegistry
 from rich.console import Console
@@ -24,7 +24,6 @@ from hotprefix.app.wiring import (
     application,
     new_metrics,
     prompt_builder,
-    public_zone,
     read_grants,
     running_engine,
     served_model,
@@ -55,12 +54,9 @@ def serve(
             engine_life = running_engine(manifest, model, known.answers, settings, metrics, grants)
             with engine_life as engine:
                 status.stop()
-                prompts = prompt_builder(manifest, model, known.answers)
-                if grants.public:
-                    engine.share(public_zone(engine, prompts, grants))
                 serve_engine(
                     engine,
-                    prompts,
+                    prompt_builder(manifest, model, known.answers),
                     metrics.registry,
                     settings,
                     profiles,
@@ -97,7 +93,8 @@ def serve_engine(
                 if not built.inflight.draining:
                     announce(engine.model, settings, url_of(sock), out)
 
-            await _serve_and(get_ready, serving, sock)
+            async with built.grants.in_force() if built.grants is not None else nullcontext():
+                await _serve_and(get_ready, serving, sock)
 
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         try:

@@ -6,9 +6,8 @@ import os
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from datetime import UTC, datetime
-from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
@@ -19,6 +18,7 @@ from rich.text import Text
 from hotprefix.app.state import default_state_dir, ledger_file
 from hotprefix.ledger.errors import LedgerError
 from hotprefix.ledger.export import export
+from hotprefix.ledger.facts import usage_facts
 from hotprefix.ledger.query import HIT_RATE_FORMULA, Dimension, Span, Totals, totals, totals_by
 from hotprefix.ledger.store import LedgerStore, open_store
 
@@ -94,7 +94,7 @@ def usage_command(
             return
         groups, sums = totals_by(store, by, span), totals(store, span)
     if as_json:
-        out.print_json(data=_facts(by, groups, sums))
+        out.print_json(data=usage_facts(by, groups, sums))
     elif groups:
         _show_table(by, groups, sums, out)
     else:
@@ -126,36 +126,6 @@ def _tell_export(count: int, file: Path, out: Console, *, as_json: bool) -> None
         out.print(f"Wrote {count:,} requests to {escape(str(file))}.", highlight=False, soft_wrap=True)
 
 
-def _facts(by: Dimension, groups: Sequence[Totals], sums: Sequence[Totals]) -> dict[str, Any]:
-    return {
-        "by": by.value,
-        "groups": [{by.value: group.key} | _numbers(group) for group in groups],
-        "totals": [_numbers(total) for total in sums],
-        "formula": HIT_RATE_FORMULA,
-    }
-
-
-def _numbers(total: Totals) -> dict[str, Any]:
-    """Money as text: a JSON number would be read as a float."""
-    return {
-        "requests": total.requests,
-        "requests_hit": total.hits,
-        "prompt": total.prompt,
-        "computed": total.computed,
-        "read": total.read,
-        "written": total.written,
-        "free": total.free,
-        "output": total.output,
-        "hit_rate": total.hit_rate,
-        "request_hit_rate": total.request_hit_rate,
-        "first_token_seconds": total.first_token,
-        "lost_tokens": total.lost_tokens,
-        "money": _exact(total.money),
-        "lost_money": _exact(total.lost_money),
-        "currency": total.currency,
-    }
-
-
 def _table(by: Dimension, groups: Sequence[Totals], sums: Sequence[Totals], headings: Sequence[str]) -> Table:
     table = Table(by.value, header_style="bold")
     for heading in headings:
@@ -176,7 +146,3 @@ def _show_table(by: Dimension, groups: Sequence[Totals], sums: Sequence[Totals],
         out.print("This window is narrow; --json shows every number.", style="dim")
     out.print(table)
     out.print(HIT_RATE_FORMULA, style="dim", highlight=False)
-
-
-def _exact(money: Decimal) -> str:
-    return format(money.normalize(), "f")

@@ -14,10 +14,14 @@ from starlette.types import ASGIApp
 from structlog.typing import FilteringBoundLogger
 
 from hotprefix import __version__
+from hotprefix.api.admin_desk import AdminDesk, AdminPart
 from hotprefix.api.admin_keys import AdminKeys
+from hotprefix.api.admin_shares import AdminShares
+from hotprefix.api.admin_view import AdminView
 from hotprefix.api.application import build_application
 from hotprefix.api.identity import Doorman
 from hotprefix.api.inflight import InFlight
+from hotprefix.api.live_grants import LiveGrants
 from hotprefix.api.metrics import ServerMetrics
 from hotprefix.api.prefill import prefill_with
 from hotprefix.api.service import Prompts, Service
@@ -32,7 +36,6 @@ from hotprefix.engine.engine import Engine
 from hotprefix.engine.front import EngineFront, ServedModel
 from hotprefix.engine.loader import load_engine
 from hotprefix.engine.settings import EngineSettings
-from hotprefix.keys.zones import PUBLIC_TENANT, PublicZone
 from hotprefix.ledger.ledger import Ledger
 from hotprefix.ledger.store import open_store
 from hotprefix.models.generation import sampling_defaults
@@ -40,6 +43,7 @@ from hotprefix.models.manifest import ModelManifest
 from hotprefix.modes.caching import Caching
 from hotprefix.modes.doctor import Doctor
 from hotprefix.modes.entries import EntryBook
+from hotprefix.modes.entry_store import ENTRIES_FILE, SqliteEntries
 from hotprefix.modes.named import NamedCaches
 from hotprefix.modes.named_store import CACHES_FILE, MemoryStore, NamedStore, SqliteNamedStore
 from hotprefix.profiles.loader import ProfileBook
@@ -52,11 +56,9 @@ from hotprefix.prompt.tokenizer import Tokenizer
 from hotprefix.sessions.sessions import Sessions
 from hotprefix.sessions.store import SESSION_FILE
 from hotprefix.tenants.authenticator import Authenticator
-from hotprefix.tenants.key_store import KeyStore
 from hotprefix.tenants.limiter import RateLimiter
-from hotprefix.tenants.public_prefix import PublicPrefix
 from hotprefix.tenants.quota import TenantQuota
-from hotprefix.tenants.tenancy import open_tenancy
+from hotprefix.tenants.tenancy import Tenancy, open_tenancy
 
 _TOKENISING_THREADS = 2
 _SEGMENT_BYTES = 32 * 1024 * 1024
@@ -67,11 +69,15 @@ _ENTRIES = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """What is served, the register of what is in flight, and what all of it works with."""
+    """What is served, the register of what is in flight, and what all of it works with.
+
+    `grants` are for whoever serves to keep in force; None without a state folder.
+    """
 
     app: ASGIApp
     inflight: InFlight
     service: Service
+    grants: LiveGrants | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,28 +120,20 @@ def prompt_builder(manifest: ModelManifest, model: ServedModel, answers: AnswerM
 
 @dataclass(frozen=True, slots=True)
 class Grants:
-    """What the state folder says of tenants when the server starts: their shares of the cache, and what
-    all of them may read. `secret` keys their roots."""
+    """What the state folder says of tenants when the engine is built: their shares of the cache, which may
+    change later. `secret` keys their roots."""
 
     quotas: tuple[TenantQuota, ...]
-    public: tuple[PublicPrefix, ...]
     secret: bytes
 
 
 def read_grants(settings: ServeSettings) -> Grants:
     """None, and a secret of this process alone, without a state folder. Raises `TenantError`."""
     if settings.state_dir is None:
-        return Grants((), (), secrets.token_bytes(32))
+        return Grants((), secrets.token_bytes(32))
     settings.state_dir.mkdir(parents=True, exist_ok=True)
     with open_tenancy(settings.state_dir, SystemClock()) as tenancy:
-        quotas, public = tuple(tenancy.quotas.list()), tuple(tenancy.public.list())
-        return Grants(quotas, public, tenancy.secret)
-
-
-def public_zone(engine: Engine, prompts: PromptBuilder, grants: Grants) -> PublicZone:
-    """The public prefixes as this model's tokens."""
-    tokens = [prefix.tokens(prompts.chat, prompts.text) for prefix in grants.public]
-    return PublicZone(engine.root_for(PUBLIC_TENANT), engine.block_size, tokens)
+        return Grants(tuple(tenancy.quotas.list()), tenancy.secret)
 
 
 def engine_settings(settings: ServeSettings, grants: Grants) -> EngineSettings:
@@ -153,6 +151,7 @@ def engine_settings(settings: ServeSettings, grants: Grants) -> EngineSettings:
         threads=settings.threads,
         decode=settings.decode,
         secret=grants.secret,
+        tiers=settings.tiers,
         quotas=grants.quotas,
         **{name: value for name, value in chosen.items() if value is not None},
     )
@@ -190,19 +189,25 @@ def application(
 ) -> Iterator[Application]:
     """The HTTP side in front of an engine; entered on the event loop that serves it."""
     inflight, clock = InFlight(engine), SystemClock()
-    caching = Caching(EntryBook(_ENTRIES), engine, clock, engine.block_size)
     disabled = "" if settings.cache else "prefix cache"
-    doctor = Doctor(SnapshotMemory(), caching, clock, lambda: engine.evicted_blocks, disabled)
     with (
+        entry_book(settings, clock) as book,
         ThreadPoolExecutor(_TOKENISING_THREADS, thread_name_prefix="hotprefix-tokenise") as workers,
         open_ledger(settings, log) as ledger,
         named_caches(engine, settings, clock) as named,
         closing(open_sessions(settings, clock)) as sessions,
         open_doors(settings, clock) as doors,
     ):
+        caching = Caching(book, engine, clock, engine.block_size)
+        doctor = Doctor(SnapshotMemory(), caching, clock, lambda: engine.evicted_blocks, disabled)
         limits = ApiSettings(
             body_limit=settings.body_limit, isolate_scenes=settings.isolate_scenes, redact=settings.redact
         )
+        grants, admin = None, tuple[AdminPart, ...]()
+        if doors is not None:
+            grants = LiveGrants(doors.tenancy, engine, prompts, workers, log)
+            desk = AdminDesk(doors.doorman, workers, limits)
+            admin = admin_parts(doors.tenancy, grants, desk, named, ledger)
         service = Service(
             engine=engine,
             prompts=prompts,
@@ -222,9 +227,29 @@ def application(
             ledger=ledger,
             sessions=sessions,
             doorman=doors.doorman if doors else None,
-            admin=AdminKeys(doors.keys, doors.doorman, workers, limits, clock) if doors else None,
+            admin=admin,
         )
-        yield Application(build_application(service), inflight, service)
+        yield Application(build_application(service), inflight, service, grants)
+
+
+@contextmanager
+def entry_book(settings: ServeSettings, clock: Clock) -> Iterator[EntryBook]:
+    """Explicit and session entries, with those of the process before if their blocks may still be there.
+
+    Raises `BrokenCacheStore`.
+    """
+    if settings.state_dir is None:
+        yield EntryBook(_ENTRIES)
+        return
+    with closing(SqliteEntries(settings.state_dir / ENTRIES_FILE, clock)) as journal:
+        book = EntryBook(_ENTRIES, journal)
+        for entry in journal.load():
+            if settings.tiers.is_lasting:
+                book.add(entry)
+            else:
+                journal.forget(entry.key)
+                book.bury(entry, "restart")
+        yield book
 
 
 @contextmanager
@@ -264,9 +289,9 @@ def open_sessions(settings: ServeSettings, clock: Clock) -> Sessions:
 
 @dataclass(frozen=True, slots=True)
 class Doors:
-    """Who gives out keys, and who asks for them."""
+    """What is known of tenants, and who asks for their keys."""
 
-    keys: KeyStore
+    tenancy: Tenancy
     doorman: Doorman
 
 
@@ -281,7 +306,15 @@ def open_doors(settings: ServeSettings, clock: Clock) -> Iterator[Doors | None]:
         authenticator = Authenticator(
             tenancy.keys, tenancy.quotas, tenancy.secret, require_keys=settings.require_keys
         )
-        yield Doors(tenancy.keys, Doorman(authenticator, RateLimiter(), clock))
+        yield Doors(tenancy, Doorman(authenticator, RateLimiter(), clock))
+
+
+def admin_parts(
+    tenancy: Tenancy, grants: LiveGrants, desk: AdminDesk, named: NamedCaches, ledger: Ledger | None
+) -> tuple[AdminPart, ...]:
+    """The admin API."""
+    keys = AdminKeys(desk, tenancy.keys, SystemClock())
+    return keys, AdminShares(desk, tenancy, grants), AdminView(desk, named, ledger)
 
 
 def new_metrics(model: ServedModel) -> ServerMetrics:

@@ -161,9 +161,9 @@ class Engine:
     def kv_format(self) -> str:
         return self._kv_format
 
-    def share(self, zone: PublicZone) -> None:
+    def publish(self, zone: PublicZone) -> None:
         """Let all tenants read the prefixes of `zone` together."""
-        self._stepper.share(zone)
+        self._stepper.publish(zone)
 
     def root_for(self, tenant: str) -> BlockKey:
         return self._stepper.root_for(tenant)

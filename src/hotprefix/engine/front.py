@@ -61,7 +61,7 @@ class EngineFront(Protocol):
         """
         ...
 
-    def share(self, zone: PublicZone) -> None:
+    def publish(self, zone: PublicZone) -> None:
         """From now on, prompts that begin with a prefix of `zone` read that part with everybody."""
         ...
 

@@ -146,7 +146,7 @@ class Stepper:
         """From now on, these are the tenants' shares of the cache; see `Shares.grant`."""
         return self._shares.grant(quotas)
 
-    def share(self, zone: PublicZone) -> None:
+    def publish(self, zone: PublicZone) -> None:
         """From now on, prompts that begin with a prefix of `zone` read that part with everybody."""
         self._zone = zone
 

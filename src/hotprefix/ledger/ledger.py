@@ -51,6 +51,11 @@ class Ledger:
         self._thread = Thread(target=self._work, name="hotprefix-ledger", daemon=True)
         self._thread.start()
 
+    @property
+    def store(self) -> LedgerStore:
+        """For queries; what was recorded a moment ago may not be in it yet."""
+        return self._store
+
     def record(self, row: LedgerRow) -> None:
         """Keep `row`; a few microseconds, whatever the store does."""
         self._take(row, None)

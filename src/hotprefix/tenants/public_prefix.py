@@ -34,6 +34,14 @@ class PublicPrefix:
     tools: tuple[Mapping[str, Any], ...] = ()
     text: str = ""
 
+    @classmethod
+    def from_document(
+        cls, prefix_id: str, name: str, created: float, document: Mapping[str, Any]
+    ) -> PublicPrefix:
+        """Of a document as `read_prefix` and its like return it."""
+        messages, tools = tuple(document.get("messages", ())), tuple(document.get("tools", ()))
+        return cls(prefix_id, name, created, messages, tools, document.get("text", ""))
+
     def tokens(self, chat: ChatTokens, text: TextTokens) -> list[int]:
         """What all prompts that begin with this prefix have in common.
 
@@ -68,7 +76,7 @@ def read_prefix(data: bytes) -> dict[str, Any]:
         document = orjson.loads(data)
     except orjson.JSONDecodeError as error:
         raise TenantError(f"The file looks like JSON and is not: {error}.") from None
-    return _checked(document if isinstance(document, dict) else {"messages": document})
+    return document_of(document if isinstance(document, dict) else {"messages": document})
 
 
 def read_raw(data: bytes) -> dict[str, Any]:
@@ -121,7 +129,8 @@ class PublicStore:
         return gone
 
 
-def _checked(document: Mapping[str, Any]) -> dict[str, Any]:
+def document_of(document: Mapping[str, Any]) -> dict[str, Any]:
+    """Checked `messages` and `tools`, as they are stored. Raises `TenantError`."""
     messages, tools = document.get("messages"), document.get("tools", [])
     unknown = sorted(set(document) - {"messages", "tools"})
     if unknown:
@@ -137,6 +146,4 @@ def _checked(document: Mapping[str, Any]) -> dict[str, Any]:
 
 def _prefix(row: tuple[Any, ...]) -> PublicPrefix:
     prefix_id, name, created, document = row
-    fields = orjson.loads(document)
-    messages, tools = tuple(fields.get("messages", ())), tuple(fields.get("tools", ()))
-    return PublicPrefix(prefix_id, name, created, messages, tools, fields.get("text", ""))
+    return PublicPrefix.from_document(prefix_id, name, created, orjson.loads(document))

@@ -20,12 +20,17 @@ SECRET_NAME = "tenants.secret"
 
 @dataclass(frozen=True, slots=True)
 class Tenancy:
-    """Keys, quotas and public prefixes; `secret` derives salts."""
+    """Keys, quotas and public prefixes of one `database`; `secret` derives salts."""
 
     keys: KeyStore
     quotas: QuotaStore
     public: PublicStore
     secret: bytes
+    database: Database
+
+    def version(self) -> tuple[int, int]:
+        """Changes with everything that anybody writes. Raises `TenantError`."""
+        return self.database.version()
 
 
 @contextmanager
@@ -33,6 +38,5 @@ def open_tenancy(folder: Path, clock: Clock) -> Iterator[Tenancy]:
     """What `folder` holds, made on the first use; closed on leaving. Raises `TenantError`."""
     secret = read_secret(folder / SECRET_NAME)
     with closing(Database(folder / DATABASE_NAME)) as database:
-        yield Tenancy(
-            KeyStore(database, secret, clock), QuotaStore(database), PublicStore(database, clock), secret
-        )
+        keys, quotas = KeyStore(database, secret, clock), QuotaStore(database)
+        yield Tenancy(keys, quotas, PublicStore(database, clock), secret, database)
