@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from hotprefix.base.errors import HotprefixError
 from hotprefix.base.ids import BlockKey
@@ -33,12 +33,14 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class StoreStats:
-    """What a tier holds; `limit` in bytes, `dropped` records for want of room since the start."""
+    """What a tier holds; `limit` in bytes. Since the start: `dropped` records for want of room,
+    and `damaged` ones that were found and are gone."""
 
     records: int
     bytes: int
     limit: int
     dropped: int
+    damaged: int = 0
 
 
 class BlockStore(Protocol):
@@ -61,11 +63,18 @@ class BlockStore(Protocol):
         ...
 
     def put(self, record: Record) -> None:
-        """Keep a record; one of the same key is replaced. Older ones go if there is no room."""
+        """Keep a record; one of the same key is replaced. Older ones go if there is no room.
+
+        A record of another scope, or one larger than the tier takes, is dropped; so is one that the
+        medium has no room for. Then an older one of its key stays.
+        """
         ...
 
     def retain(self, keys: Sequence[BlockKey], until: float) -> None:
-        """Drop these last: they are wanted until then (wall clock, Unix seconds). Not persistent."""
+        """Drop these last: they are wanted until then (wall clock, Unix seconds). Not persistent.
+
+        Keys that are not here are left alone.
+        """
         ...
 
     def delete(self, keys: Sequence[BlockKey]) -> None: ...
@@ -73,3 +82,24 @@ class BlockStore(Protocol):
     def stats(self) -> StoreStats: ...
 
     def close(self) -> None: ...
+
+
+Spill = Callable[[Record, bool], None]
+"""Gets a record that has to go for want of room, and whether it was retained."""
+
+
+@runtime_checkable
+class VolatileStore(Protocol):
+    """What a tier that dies with the process has besides, so that its records can go elsewhere."""
+
+    def spill_to(self, spill: Spill) -> None:
+        """Hand every record that has to go to `spill`, on the thread that put the one too many."""
+        ...
+
+    def newest_first(self) -> list[BlockKey]:
+        """All keys, those that are wanted longest first."""
+        ...
+
+    def touch(self, keys: Sequence[BlockKey]) -> None:
+        """They were in use elsewhere until now, so they go later. Unknown ones are left alone."""
+        ...
