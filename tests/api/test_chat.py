@@ -36,8 +36,11 @@ def folded(chunks: list[dict[str, Any]]) -> dict[int, dict[str, Any]]:
             whole["content"] += delta.get("content") or ""
             whole["roles"] += [delta["role"]] if "role" in delta else []
             for call in delta.get("tool_calls", ()):
-                assert call["index"] == len(whole["calls"])
-                whole["calls"].append(call["function"])
+                if "id" in call:
+                    assert call["index"] == len(whole["calls"])
+                    whole["calls"].append(dict(call["function"]))
+                else:
+                    whole["calls"][call["index"]]["arguments"] += call["function"]["arguments"]
             if piece["logprobs"]:
                 whole["logprobs"] += piece["logprobs"]["content"]
             whole["reasons"] += [piece["finish_reason"]] if piece["finish_reason"] else []
@@ -225,6 +228,32 @@ async def test_no_tool_is_shown_with_choice_none(server: Server) -> None:
     body = (await server.chat(tools=[WEATHER], tool_choice="none")).json()
     assert body["choices"][0]["message"]["content"] == CALL
     assert b"weather" not in bytes(server.engine.seen[0].prompt_ids)
+
+
+async def test_arguments_stream_as_they_are_drawn() -> None:
+    async with in_process(ScriptedEngine(lambda prompt: f"Sure. {CALL}")) as server:
+        chunks = await server.chunks(tools=[WEATHER])
+        deltas = [chunk["choices"][0]["delta"] for chunk in chunks]
+        parts = [delta["tool_calls"][0] for delta in deltas if "tool_calls" in delta]
+        assert parts[0]["function"] == {"name": "weather", "arguments": ""}
+        assert len(parts) > 5
+        assert all(set(part) == {"index", "function"} for part in parts[1:])
+        assert "".join(part["function"]["arguments"] for part in parts) == '{"city": "Paris"}'
+        assert not any("<" in (delta.get("content") or "") for delta in deltas)
+
+
+@pytest.mark.parametrize("stream", [True, False])
+async def test_a_call_that_is_cut_short_is_shown_as_far_as_it_goes(stream: bool) -> None:
+    async with in_process(ScriptedEngine(lambda prompt: CALL)) as server:
+        asked = {"tools": [WEATHER], "max_tokens": CALL.index("ris")}
+        if stream:
+            whole = folded(await server.chunks(**asked))[0]
+            call, reason = whole["calls"][0], whole["reasons"][0]
+        else:
+            choice = (await server.chat(**asked)).json()["choices"][0]
+            call, reason = choice["message"]["tool_calls"][0]["function"], choice["finish_reason"]
+        assert call == {"name": "weather", "arguments": '{"city": "Pa'}
+        assert reason == "length"
 
 
 @pytest.mark.parametrize(

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections.abc import Iterable
 from typing import Any
 
-from hotprefix.prompt.tool_calls import Scanned, ToolCallScanner
+from hotprefix.prompt.tool_calls import CallOpened, CallPart, Found, ToolCallScanner, Words
 
 _UNBOUNDED = 1 << 30
 
 
 class ToolReader:
-    """Separates calls from content. A call is shown once it is complete; `most` bounds their number."""
+    """Separates calls from content; `most` bounds the number of calls.
+
+    A call is shown in parts: first its name and id with empty `arguments`, then those as they come.
+    """
 
     def __init__(self, most: int = _UNBOUNDED) -> None:
         self._scanner = ToolCallScanner()
         self._most = most
-        self._count = 0
+        self._opened = 0
 
     @classmethod
     def one_call(cls) -> ToolReader:
@@ -26,7 +30,7 @@ class ToolReader:
 
     @property
     def has_calls(self) -> bool:
-        return self._count > 0
+        return min(self._opened, self._most) > 0
 
     def push(self, text: str) -> Iterable[dict[str, Any]]:
         return self._shown(self._scanner.push(text))
@@ -34,12 +38,33 @@ class ToolReader:
     def finish(self) -> Iterable[dict[str, Any]]:
         return self._shown(self._scanner.finish())
 
-    def _shown(self, scanned: Scanned) -> Iterable[dict[str, Any]]:
-        if scanned.content:
-            yield {"content": scanned.content}
-        for call in scanned.calls:
-            if self._count < self._most:
-                function = {"name": call.name, "arguments": call.arguments}
-                identity = {"index": self._count, "id": f"call_{uuid.uuid4().hex[:24]}", "type": "function"}
-                yield {"tool_calls": [identity | {"function": function}]}
-                self._count += 1
+    def _shown(self, found: Iterable[Found]) -> Iterable[dict[str, Any]]:
+        for item in found:
+            match item:
+                case Words(text):
+                    yield {"content": text}
+                case CallOpened(name):
+                    self._opened += 1
+                    if self._opened <= self._most:
+                        yield {"tool_calls": [self._head(name)]}
+                case CallPart(arguments) if self._opened <= self._most:
+                    part = {"index": self._opened - 1, "function": {"arguments": arguments}}
+                    yield {"tool_calls": [part]}
+
+    def _head(self, name: str) -> dict[str, Any]:
+        identity = f"call_{uuid.uuid4().hex[:24]}"
+        function = {"name": name, "arguments": ""}
+        return {"index": self._opened - 1, "id": identity, "type": "function", "function": function}
+
+
+def is_whole(arguments: str) -> bool:
+    """Whether a call's arguments are complete, valid JSON: models can break off or slip."""
+    try:
+        json.loads(arguments, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def _refuse(word: str) -> None:
+    raise ValueError(f"{word} is not JSON")

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-OPEN, CLOSE = "<tool_call>", "</tool_call>"
+from hotprefix.prompt.arguments import CLOSE, ArgumentsReader, head_of_call
+
+OPEN = "<tool_call>"
 _SPACE = " \t\r\n"
 
 
@@ -19,72 +23,176 @@ class ToolCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Scanned:
-    """What became certain: `content` to show and finished `calls`."""
+class Words:
+    """Content to show."""
 
-    content: str = ""
-    calls: tuple[ToolCall, ...] = ()
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallOpened:
+    """A call of this function; its arguments follow."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallPart:
+    """More of the arguments of the call that was opened last."""
+
+    arguments: str
+
+
+Found = Words | CallOpened | CallPart
 
 
 def parse_tool_calls(text: str) -> tuple[str, list[ToolCall]]:
-    """Content and calls of a whole answer; a block that is no valid call stays in the content."""
+    """Content and calls of a whole answer; a block that is no call stays in the content."""
     scanner = ToolCallScanner()
-    steps = (scanner.push(text), scanner.finish())
-    return "".join(step.content for step in steps), [call for step in steps for call in step.calls]
+    return folded([*scanner.push(text), *scanner.finish()])
+
+
+def folded(found: Iterable[Found]) -> tuple[str, list[ToolCall]]:
+    """All that was found put together: content and calls."""
+    content: list[str] = []
+    calls: list[ToolCall] = []
+    for item in found:
+        match item:
+            case Words(text):
+                content.append(text)
+            case CallOpened(name):
+                calls.append(ToolCall(name, ""))
+            case CallPart(arguments):
+                calls[-1] = ToolCall(calls[-1].name, calls[-1].arguments + arguments)
+    return "".join(content), calls
 
 
 class ToolCallScanner:
-    """Separates calls from content in a stream.
+    """Separates calls from content in a stream, in their order.
 
     Reads `<tool_call>` blocks that hold one JSON object, several, or a list of them, and a last
-    block that lacks its closing tag. White space around a call is dropped. However the text is
-    cut into pushes, the sum is the same.
+    block that lacks its closing tag. An object that begins with the name and then opens its
+    arguments is a call from there on: what the model writes as arguments is passed on at once, be
+    it cut short or bad JSON in the end. All others have to be complete and valid; a block of none is
+    content. White space around a call is dropped. However the text is cut into pushes, the sum is
+    the same.
     """
 
     def __init__(self) -> None:
         self._buffer = ""
         self._tried = 0
         self._trims = False
+        self._read = self._outside
 
-    def push(self, text: str) -> Scanned:
+    def push(self, text: str) -> list[Found]:
         """Take more text."""
         self._buffer += text
-        return self._scan(final=False)
+        return list(self._scan(final=False))
 
-    def finish(self) -> Scanned:
+    def finish(self) -> list[Found]:
         """The answer is complete: what was held back is now certain."""
-        return self._scan(final=True)
+        return list(self._scan(final=True))
 
-    def _scan(self, *, final: bool) -> Scanned:
-        content: list[str] = []
-        calls: list[ToolCall] = []
+    def _scan(self, *, final: bool) -> Iterator[Found]:
+        """Each state reads on and names the next one, until one needs more text."""
         while True:
-            self._trim_after_call()
-            start = self._buffer.find(OPEN)
-            if start < 0:
-                held = 0 if final else _held_back(self._buffer)
-                content.append(self._take(len(self._buffer) - held))
-                break
-            # White space before a call goes with the call, if it is one.
-            content.append(self._take(len(self._buffer[:start].rstrip(_SPACE))))
-            found = self._block(final=final)
-            if found is None:
-                break
-            end, block = found
-            taken = self._take(end)
-            if block is None:
-                content.append(taken)
-            else:
-                calls += block
-                self._trims = True
-        return Scanned("".join(content), tuple(calls))
+            before = self._read, len(self._buffer)
+            yield from self._read(final=final)
+            if (self._read, len(self._buffer)) == before:
+                return
 
-    def _block(self, *, final: bool) -> tuple[int, list[ToolCall] | None] | None:
-        """The first block: its end and calls, or the end of an opening tag that opens none.
+    def _outside(self, *, final: bool) -> Iterator[Found]:
+        """Content, up to a block that opens."""
+        if self._trims:
+            self._buffer = self._buffer.lstrip(_SPACE)
+            self._trims = not self._buffer
+        start = self._buffer.find(OPEN)
+        if start < 0:
+            held = 0 if final else _held_back(self._buffer)
+            yield from self._words(len(self._buffer) - held)
+            return
+        # White space before a call goes with the call, if it is one.
+        yield from self._words(len(self._buffer[:start].rstrip(_SPACE)))
+        body = self._buffer.index(OPEN) + len(OPEN)
+        if (head := head_of_call(self._buffer[body:])) is not None:
+            yield from self._opened(head, body)
+            return
+        found = self._block(body, final=final)
+        if found is None:
+            return
+        end, calls = found
+        if calls is None:
+            yield from self._words(end)
+        else:
+            self._take(end)
+            yield from _complete(calls)
+            self._trims = True
+
+    def _opened(self, head: re.Match[str], body: int) -> Iterator[Found]:
+        yield CallOpened(json.loads(head["name"], strict=False))
+        self._take(body + head.end())
+        self._arguments = ArgumentsReader()
+        self._read = self._within_arguments
+
+    def _within_arguments(self, *, final: bool) -> Iterator[Found]:
+        taken = self._arguments.take(self._buffer, final=final)
+        self._take(taken.used)
+        if taken.shown:
+            yield CallPart(taken.shown)
+        if taken.breaks_off:
+            self._ended()
+        elif taken.has_ended:
+            self._read = self._behind_arguments
+
+    def _behind_arguments(self, *, final: bool) -> Iterator[Found]:
+        """The rest of a block: the object's end, and maybe more objects. What is none is dropped."""
+        rest = self._buffer.lstrip(_SPACE)
+        if rest.startswith("}"):
+            self._take(self._buffer.index("}") + 1)
+            self._read = self._behind_call
+        elif rest or final:
+            self._read = self._dropping
+        yield from ()
+
+    def _behind_call(self, *, final: bool) -> Iterator[Found]:
+        """Within a block, behind a call that is complete."""
+        rest = self._buffer.lstrip(_SPACE)
+        if not rest.startswith(("{", "[")):
+            self._read = self._dropping if rest or final else self._behind_call
+            return
+        if (head := head_of_call(rest)) is not None:
+            yield from self._opened(head, len(self._buffer) - len(rest))
+            return
+        found = self._block(0, final=final)
+        if found is None:
+            return
+        end, calls = found
+        if calls is None:
+            self._read = self._dropping
+            return
+        self._take(end)
+        self._ended()
+        yield from _complete(calls)
+
+    def _dropping(self, *, final: bool) -> Iterator[Found]:
+        """What a block holds behind its calls is no content either."""
+        close = self._buffer.find(CLOSE)
+        if close >= 0:
+            self._take(close + len(CLOSE))
+            self._ended()
+        else:
+            self._take(len(self._buffer) - (0 if final else len(CLOSE) - 1))
+        yield from ()
+
+    def _ended(self) -> None:
+        self._trims = True
+        self._read = self._outside
+
+    def _block(self, body: int, *, final: bool) -> tuple[int, list[ToolCall] | None] | None:
+        """A block whose body begins at `body`: its end and calls, or the body's place if it is none.
 
         None while that is not certain.
         """
-        body = self._buffer.index(OPEN) + len(OPEN)
         position = max(self._tried, body)
         while (close := self._buffer.find(CLOSE, position)) >= 0:
             inner = self._buffer[body:close]
@@ -101,15 +209,21 @@ class ToolCallScanner:
         self._tried = max(position, len(self._buffer) - len(CLOSE) + 1)
         return None
 
+    def _words(self, count: int) -> Iterator[Found]:
+        if count:
+            yield Words(self._take(count))
+
     def _take(self, count: int) -> str:
+        count = max(0, count)
         taken, self._buffer = self._buffer[:count], self._buffer[count:]
         self._tried = max(0, self._tried - count)
         return taken
 
-    def _trim_after_call(self) -> None:
-        if self._trims:
-            self._buffer = self._buffer.lstrip(_SPACE)
-            self._trims = not self._buffer
+
+def _complete(calls: Iterable[ToolCall]) -> Iterator[Found]:
+    for call in calls:
+        yield CallOpened(call.name)
+        yield CallPart(call.arguments)
 
 
 def _held_back(text: str) -> int:

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hotprefix.base.errors import InvalidRequest
+from hotprefix.prompt.arguments import CLOSE
 from hotprefix.prompt.chat import Message, Tool
 from hotprefix.prompt.template import flat_content
-from hotprefix.prompt.tool_calls import CLOSE, OPEN
+from hotprefix.prompt.tool_calls import OPEN
 
 _INTRODUCTION = """You can call the functions listed below, one JSON object per line.
 <tools>

@@ -130,7 +130,17 @@ async def test_tool_calls(server: Server, incremental: bool) -> None:
         for document in shown
         for call in document["output"]["choices"][0]["message"].get("tool_calls", ())
     ]
-    for call in (calls[0], whole["output"]["choices"][0]["message"]["tool_calls"][0]):
+    arguments = [call["function"]["arguments"] for call in calls]
+    assert {call["index"] for call in calls} == {0}
+    assert {call["type"] for call in calls} == {"function"}
+    if incremental:
+        merged = calls[0] | {"function": calls[0]["function"] | {"arguments": "".join(arguments)}}
+        assert not any("name" in call["function"] for call in calls[1:])
+    else:
+        merged = calls[-1]
+        assert arguments == sorted(arguments, key=len)
+    assert len(set(arguments)) > 5
+    for call in (merged, whole["output"]["choices"][0]["message"]["tool_calls"][0]):
         assert call["index"] == 0
         assert call["type"] == "function"
         assert call["id"].startswith("call_")
@@ -138,7 +148,6 @@ async def test_tool_calls(server: Server, incremental: bool) -> None:
     assert last["output"]["choices"][0]["finish_reason"] == "tool_calls"
     assert whole["output"]["choices"][0]["finish_reason"] == "tool_calls"
     assert whole["output"]["choices"][0]["message"]["content"] == "Well."
-    assert incremental == (len(calls) == 1)
 
 
 async def test_a_call_that_is_asked_for_is_forced(server: Server) -> None:

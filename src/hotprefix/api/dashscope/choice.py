@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from hotprefix.api.frame import Piece
@@ -18,7 +19,7 @@ class Choice:
         self.finish = _UNFINISHED
         self.drawn = 0
         self._text = ""
-        self._calls: list[dict[str, Any]] = []
+        self._parts: list[dict[str, Any]] = []
         self._logprobs: list[dict[str, Any]] = []
         self._shown = (0, 0, 0)
 
@@ -34,7 +35,7 @@ class Choice:
     def take(self, piece: Piece) -> None:
         delta = piece["delta"]
         self._text += delta.get("content", "")
-        self._calls += delta.get("tool_calls", ())
+        self._parts += delta.get("tool_calls", ())
         if piece["logprobs"] is not None:
             self._logprobs += piece["logprobs"]["content"]
         if piece["finish_reason"] is not None:
@@ -42,17 +43,17 @@ class Choice:
 
     def news(self) -> ChoiceView:
         """What came since the last showing, which this is now."""
-        text, calls, logprobs = self._shown
+        text, parts, logprobs = self._shown
         self._shown = self._sizes()
-        return ChoiceView(self, self._text[text:], self._calls[calls:], self._logprobs[logprobs:])
+        return ChoiceView(self, self._text[text:], _joined(self._parts[parts:]), self._logprobs[logprobs:])
 
     def all(self) -> ChoiceView:
         """All so far; nothing is new after this."""
         self._shown = self._sizes()
-        return ChoiceView(self, self._text, self._calls, self._logprobs)
+        return ChoiceView(self, self._text, _joined(self._parts), self._logprobs)
 
     def _sizes(self) -> tuple[int, int, int]:
-        return len(self._text), len(self._calls), len(self._logprobs)
+        return len(self._text), len(self._parts), len(self._logprobs)
 
 
 class ChoiceView:
@@ -88,3 +89,15 @@ class ChoiceView:
         if self._logprobs:
             entry["logprobs"] = {"content": self._logprobs}
         return entry
+
+
+def _joined(parts: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Parts of calls, one entry for each call: the beginning of a call or of a part of one."""
+    calls: dict[int, dict[str, Any]] = {}
+    for part in parts:
+        call = calls.get(part["index"])
+        if call is None:
+            calls[part["index"]] = {"type": "function"} | part | {"function": dict(part["function"])}
+        else:
+            call["function"]["arguments"] += part["function"]["arguments"]
+    return list(calls.values())

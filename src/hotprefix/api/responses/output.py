@@ -7,6 +7,7 @@ from typing import Any
 
 from hotprefix.api.chat_answer import Reader
 from hotprefix.api.responses.items import Item, call_item, new_id
+from hotprefix.api.tool_reader import is_whole
 from hotprefix.engine.request import Delta, FinishReason, TokenLogprob
 from hotprefix.prompt.tool_calls import parse_tool_calls
 
@@ -17,7 +18,8 @@ LogprobsOf = Callable[[tuple[TokenLogprob, ...]], list[dict[str, Any]]]
 
 
 class Output:
-    """One answer. Text opens a message, a call closes it; `items` are complete once the last delta came."""
+    """One answer: a message for its text, an item for each call. `items` are complete once the last delta
+    came."""
 
     def __init__(self, reader: Reader, logprobs: LogprobsOf) -> None:
         self.items: list[Item] = []
@@ -46,6 +48,9 @@ class Output:
     def take(self, delta: Delta) -> Iterator[Event]:
         """The events of a delta; all of them have to be consumed."""
         self._pieces.append(delta.text)
+        if self._is_call_open:
+            # Those of the tokens that the call was written in.
+            self._logprobs = []
         self._logprobs += self._logprobs_of(delta.logprobs)
         for part in self._reader.push(delta.text):
             yield from self._part(part)
@@ -58,16 +63,21 @@ class Output:
             yield from self._opened()
         yield from self._closed("incomplete" if self.is_cut else "completed")
 
+    @property
+    def _is_call_open(self) -> bool:
+        return self._open is not None and self._open["type"] == "function_call"
+
     def _part(self, part: dict[str, Any]) -> Iterator[Event]:
         if part.get("content"):
             yield from self._text(part["content"])
         for call in part.get("tool_calls", ()):
             # What is left are the tokens that the call was written in.
             self._logprobs = []
-            yield from self._closed("completed")
             yield from self._call(call)
 
     def _text(self, text: str) -> Iterator[Event]:
+        if self._is_call_open:
+            yield from self._closed("completed")
         if self._open is None:
             yield from self._opened()
         part = self._open_part()
@@ -93,6 +103,9 @@ class Output:
     def _closed(self, status: str) -> Iterator[Event]:
         if self._open is None:
             return
+        if self._is_call_open:
+            yield from self._call_closed()
+            return
         part = self._open_part()
         self._open["status"] = status
         part["logprobs"] += self._logprobs
@@ -106,13 +119,21 @@ class Output:
 
     def _call(self, call: dict[str, Any]) -> Iterator[Event]:
         function = call["function"]
-        item = call_item(call["id"], function["name"], function["arguments"])
-        self.items.append(item)
-        arguments = item["arguments"]
-        yield self._event("output_item.added", item=item | {"status": "in_progress", "arguments": ""})
-        yield self._event("function_call_arguments.delta", delta=arguments)
-        yield self._event("function_call_arguments.done", name=item["name"], arguments=arguments)
+        if "id" in call:
+            yield from self._closed("completed")
+            self._open = call_item(call["id"], function["name"], "") | {"status": "in_progress"}
+            self.items.append(self._open)
+            yield self._event("output_item.added", item=dict(self._open))
+        if function["arguments"]:
+            self.items[-1]["arguments"] += function["arguments"]
+            yield self._event("function_call_arguments.delta", delta=function["arguments"])
+
+    def _call_closed(self) -> Iterator[Event]:
+        item = self.items[-1]
+        item["status"] = "completed" if is_whole(item["arguments"]) else "incomplete"
+        yield self._event("function_call_arguments.done", name=item["name"], arguments=item["arguments"])
         yield self._event("output_item.done", item=dict(item))
+        self._open = None
 
     def _open_part(self) -> dict[str, Any]:
         assert self._open is not None
