@@ -54,6 +54,7 @@ class Server:
     log: CapturingLogger
     client: httpx.AsyncClient
     sessions: Sessions
+    service: Service
 
     def lines(self, event: str = "request") -> list[dict[str, Any]]:
         """What was logged, with the level under `level`."""
@@ -150,7 +151,7 @@ async def in_process(
         app = build_application(service)
         transport = httpx.ASGITransport(app=app)
         async with httpx.AsyncClient(transport=transport, base_url="http://test") as client:
-            yield Server(engine, inflight, app, log, client, sessions)
+            yield Server(engine, inflight, app, log, client, sessions, service)
 
 
 @asynccontextmanager

@@ -88,7 +88,7 @@ class LiveGrants:
     async def _grant(self, quotas: list[TenantQuota]) -> None:
         self.short = await self._engine.grant(quotas)
         self._quotas = quotas
-        self._log.info("shares of the cache have changed", tenants=len(quotas))
+        self._log.info("shares of the cache in force", tenants=len(quotas))
         if self.short:
             self._log.warning(
                 "floors are cut: the reserve is smaller than their sum", tenants=sorted(self.short)
@@ -97,7 +97,7 @@ class LiveGrants:
     async def _share(self, public: list[PublicPrefix]) -> None:
         self._engine.publish(await self._work(lambda: self._zone(public)))
         self._public = public
-        self._log.info("public prefixes have changed", prefixes=len(public))
+        self._log.info("public prefixes in force", prefixes=len(public))
 
     def _zone(self, public: Sequence[PublicPrefix]) -> PublicZone:
         tokens = []
