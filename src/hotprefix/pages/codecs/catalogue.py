@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from hotprefix.pages.codecs.base import BlockCodec
-from hotprefix.pages.codecs.int8 import int8_codec
+from hotprefix.pages.codecs.presets import fp8_codec, int4_codec, int8_codec, layered_codec
 from hotprefix.pages.codecs.raw import RawCodec
 from hotprefix.pages.format import KvFormat
 from hotprefix.pages.rotary import Rotary
@@ -19,6 +19,9 @@ def _raw(kv_format: KvFormat, rotary: Rotary | None) -> BlockCodec:
 CODECS: dict[str, Callable[..., BlockCodec]] = {
     "raw": _raw,
     "int8": int8_codec,
+    "layered": layered_codec,
+    "int4": int4_codec,
+    "fp8": fp8_codec,
 }
 """Constructors by name; each takes (KV format, rotary or None) and its own options."""
 

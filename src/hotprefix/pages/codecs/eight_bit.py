@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from hotprefix.pages.codecs.floats import Floats
 from hotprefix.pages.codecs.quantiser import (
     CHANNEL,
-    TINY,
     Bytes,
     Shape,
     inverse,
@@ -25,7 +24,11 @@ _LEVELS = np.float32(127)
 
 
 class Int8:
-    """One scale for each channel over the tokens, or for each token over the channels."""
+    """One scale for each channel over the tokens, or for each token over the channels.
+
+    A value is off by at most 1/252 of the largest one under its scale: half a step, which is 1/127 of
+    that, rounded up to a bfloat16.
+    """
 
     def __init__(self, axis: int) -> None:
         self._axis = axis
@@ -46,9 +49,3 @@ class Int8:
         scales = scales_from(code[:end].view(np.uint16).reshape(scale_shape(shape, self._axis)))
         values: Floats = np.multiply(code[end:].view(np.int8).reshape(shape), scales, dtype=np.float32)
         return values
-
-    def bound(self, values: Floats) -> Floats:
-        """Half a step: 1/254 of the largest value that shares the scale, and the scale's rounding."""
-        most = largest(values, self._axis)
-        half_step: Floats = most / (2 * _LEVELS) * np.float32(1 + 2**-6)
-        return np.maximum(half_step, np.float32(128 * TINY), out=half_step)

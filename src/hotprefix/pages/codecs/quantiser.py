@@ -45,10 +45,6 @@ class Quantiser(Protocol):
         """Values from `size(shape)` bytes. Raises `BrokenPayload`."""
         ...
 
-    def bound(self, values: Floats) -> Floats:
-        """The most that a decoded value differs from the original, of a shape that broadcasts to it."""
-        ...
-
 
 def scale_shape(shape: Shape, axis: int) -> Shape:
     """The shape of scales, with 1 for the axis that shares one."""
@@ -73,10 +69,28 @@ def scales_up(scales: Floats) -> NDArray[np.uint16]:
     return words
 
 
+def offsets_down(offsets: Floats) -> NDArray[np.uint16]:
+    """bfloat16 words of numbers of either sign, rounded towards minus infinity."""
+    bits = offsets.view(np.uint32)
+    towards = np.where(bits >> 31, np.uint32(0xFFFF), np.uint32(0))
+    return ((bits + towards) >> 16).astype(np.uint16)
+
+
 def scales_from(words: NDArray[np.uint16]) -> Floats:
     """Scales from their words. Raises `BrokenPayload` for what `scales_up` can't give."""
     if words.size and int(words.max()) > _MOST:
         raise BrokenPayload("a scale is negative, not finite or larger than any value")
+    return _widened(words)
+
+
+def offsets_from(words: NDArray[np.uint16]) -> Floats:
+    """Offsets from their words. Raises `BrokenPayload` for what `offsets_down` can't give."""
+    if words.size and int((words & 0x7FFF).max()) > _MOST:
+        raise BrokenPayload("an offset is not finite or larger than any value")
+    return _widened(words)
+
+
+def _widened(words: NDArray[np.uint16]) -> Floats:
     return (words.astype(np.uint32) << 16).view(np.float32)
 
 
