@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from hotprefix.base.ids import BlockId, BlockKey
 from hotprefix.cache.holding import Holding
 from hotprefix.cache.logits import Logits
+from hotprefix.cache.recut import Places, Recut
 from hotprefix.keys.chain import TokenHistory
 from hotprefix.kv.accounts import Outcome
 from hotprefix.kv.node import Node
@@ -20,6 +21,14 @@ class BlockCopier(Protocol):
     def copy(self, source: BlockId, target: BlockId) -> None:
         """Make the bytes of `target` equal to those of `source`, in every layer."""
         ...
+
+
+class Room(NamedTuple):
+    """What a sequence wants of the arena: blocks for `tokens` tokens at once, the first `reusable` tokens
+    of its history from the cache if they are there."""
+
+    tokens: int
+    reusable: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +74,7 @@ class KvCache(Protocol):
     | `plan`        | nothing                                                          |
     | `open`        | leases shared blocks, copies a partial one, allocates; may evict |
     | `grow`        | adds blocks to a table; may evict                                |
+    | `recut`       | drops tokens from the middle of a table; may evict               |
     | `commit`      | seals the blocks that became full, so that others can find them  |
     | `keep_logits` | keeps the logits behind the prompt, for exact repeats            |
     | `share_tail`  | offers the prompt's partial last block, as a copy                |
@@ -79,7 +89,9 @@ class KvCache(Protocol):
         """Blocks that one sequence could have if it were alone."""
         ...
 
-    def plan(self, history: TokenHistory) -> ReusePlan: ...
+    def plan(self, history: TokenHistory, room: Room | None = None) -> ReusePlan:
+        """Without `room`: blocks for all of `history`, any part of which may be reused."""
+        ...
 
     def spare(self, plan: ReusePlan) -> int:
         """Blocks that would still be available after `open`; negative if it can't succeed."""
@@ -91,6 +103,11 @@ class KvCache(Protocol):
 
     def grow(self, holding: Holding, tokens: int) -> bool:
         """Make room for `tokens` tokens in all; False, and no block taken, if full."""
+        ...
+
+    def recut(self, holding: Holding, kept: Places) -> Recut | None:
+        """Let all tokens but `kept` go; None, and nothing changed, if there is no room for the blocks
+        that others read too. The caller moves the bytes at once: until then they are where they were."""
         ...
 
     def commit(self, holding: Holding) -> None: ...

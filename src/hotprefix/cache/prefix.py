@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterable, Sequence
 
 from hotprefix.base.errors import LogicError
 from hotprefix.base.ids import BlockId, BlockKey
-from hotprefix.cache.base import BlockCopier, CacheGauges, ReusePlan
+from hotprefix.cache.base import BlockCopier, CacheGauges, ReusePlan, Room
 from hotprefix.cache.holding import Holding
 from hotprefix.cache.logits import Logits, LogitsStore
+from hotprefix.cache.lookup import Lookup
+from hotprefix.cache.recut import Places, Recut, RecutPlan
 from hotprefix.cache.rules import ReuseRules
 from hotprefix.keys.chain import TOKEN_BYTES, TokenHistory
 from hotprefix.kv.accounts import Limits, Outcome, QuotaMode, protected_blocks
@@ -17,7 +19,7 @@ from hotprefix.kv.lease import Lease, LeaseBook
 from hotprefix.kv.node import Node
 from hotprefix.kv.policy.quota import QuotaPolicy
 from hotprefix.kv.pool import BlockPool, BlockState
-from hotprefix.kv.tree import BlockTree, Match
+from hotprefix.kv.tree import BlockTree
 
 
 class PrefixCache:
@@ -42,6 +44,7 @@ class PrefixCache:
         self.rules = rules
         self.logits = logits
         self.leases = LeaseBook(tree)
+        self.lookup = Lookup(tree, rules)
         self.quotas = quotas
         self.on_evicted: list[Callable[[Node], None]] = []
         self.on_sealed: list[Callable[[Node], None]] = []
@@ -63,21 +66,21 @@ class PrefixCache:
     def redo_from(self, computed: int) -> int:
         return self.rules.redo_from(computed)
 
-    def plan(self, history: TokenHistory) -> ReusePlan:
-        total = len(history)
-        size = self.block_size
-        match = self._match(history)
+    def plan(self, history: TokenHistory, room: Room | None = None) -> ReusePlan:
+        total, size = len(history), self.block_size
+        room = Room(total, total) if room is None else room
+        match = self.lookup.match(history)
         matched = len(match.nodes) * size + match.partial_tokens
         logits = None
-        reused = self.rules.reusable_length(matched, total)
-        if matched == total:
+        reused = self.rules.reusable_within(matched, room.reusable, total)
+        if matched == total == room.reusable:
             logits = self.logits.get(history.key_at(total))
             reused = total if logits is not None else reused
         shared, rest = divmod(reused, size)
         source = None
         if rest:
             source = match.nodes[shared] if shared < len(match.nodes) else match.partial
-        blocks = -(-total // size)
+        blocks = -(-room.tokens // size)
         nodes = match.nodes[:shared]
         return ReusePlan(reused, blocks - shared, nodes, source, logits, self._epoch, history.root)
 
@@ -122,6 +125,16 @@ class PrefixCache:
         holding.private.update(blocks)
         return True
 
+    def recut(self, holding: Holding, kept: Places) -> Recut | None:
+        plan, lease = RecutPlan(holding, kept), self._lease(holding)
+        left = lease.shorten(plan.front)
+        blocks = self._take(max(0, plan.missing), holding.history.root)
+        if blocks is None:
+            for node in left:
+                lease.extend(node)
+            return None
+        return plan.carry_out(blocks)
+
     def commit(self, holding: Holding) -> None:
         full = self._publishable(holding) // self.block_size
         if full <= holding.sealed:
@@ -140,6 +153,8 @@ class PrefixCache:
         holding.sealed = full
 
     def keep_logits(self, holding: Holding, logits: Logits) -> None:
+        if holding.dropped:
+            return
         self.logits.put(holding.history.key_at(holding.computed), logits)
         if self.rules.granularity > 1:
             # The block will be quantised anew as the answer fills it: keep it as it is now.
@@ -151,7 +166,7 @@ class PrefixCache:
         full = length // self.block_size
         lease = self._lease(holding)
         tokens = holding.history.encoded(full * self.block_size, length)
-        if not tokens or holding.sealed != full or self._refuses(holding.history, full):
+        if not tokens or holding.dropped or holding.sealed != full or self._refuses(holding.history, full):
             return
         key = holding.history.key_at(length)
         if self.tree.child(lease.last, holding.history.root_of(full), key) is not None:
@@ -179,7 +194,7 @@ class PrefixCache:
         In quantised formats a partial last block may be left out: it could not be reused anyway.
         """
         full, rest = divmod(len(history), self.block_size)
-        match = self._match(history)
+        match = self.lookup.match(history)
         if len(match.nodes) < full:
             return None
         path = list(match.nodes)
@@ -189,7 +204,7 @@ class PrefixCache:
 
     def known(self, history: TokenHistory) -> tuple[Node, ...]:
         """The full blocks of `history` that are here, from the start."""
-        return self._walk(history, len(history) // self.block_size)
+        return self.lookup.walk(history, len(history) // self.block_size)
 
     def adopt(
         self, history: TokenHistory, length: int, lease: Lease, fill: Callable[[BlockId], None]
@@ -240,37 +255,9 @@ class PrefixCache:
         """Every block owned by one sequence alone, for `invariants.check`."""
         return [block for holding in holdings for block in holding.private]
 
-    def _match(self, history: TokenHistory) -> Match:
-        total, size = len(history), self.block_size
-        full, rest = divmod(total, size)
-        if self.rules.granularity > 1:
-            return self._match_whole(history, full, rest)
-        nodes = self._walk(history, full)
-        depth = len(nodes)
-        if depth == full and not rest:
-            return Match(nodes)
-        above = self.tree.above(nodes[-1] if nodes else None, history.root_of(depth))
-        partial, shared = self.tree.partial(above, history.block_bytes(depth))
-        return Match(nodes, partial, shared)
-
-    def _walk(self, history: TokenHistory, full: int) -> tuple[Node, ...]:
-        """The full blocks that are known, from the start: the public ones first, if there are any."""
-        keys, public = history.keys(full), min(full, history.shared_blocks)
-        nodes = self.tree.match(history.root_of(0), keys[:public]).nodes if public else ()
-        if len(nodes) < public or public == full:
-            return nodes
-        return nodes + self.tree.match(history.root_of(public), keys[public:] if public else keys).nodes
-
-    def _match_whole(self, history: TokenHistory, full: int, rest: int) -> Match:
-        """Whole blocks, and a partial one only if it holds just these tokens: more would spoil it."""
-        nodes = self._walk(history, full)
-        if not rest or len(nodes) < full:
-            return Match(nodes)
-        last = nodes[-1] if nodes else None
-        tail = self.tree.child(last, history.root_of(full), history.key_at(len(history)))
-        return Match(nodes, tail, rest if tail is not None else 0)
-
     def _publishable(self, holding: Holding) -> int:
+        if holding.dropped:
+            return holding.sealed * self.block_size
         return holding.computed if self.rules.keep_decoded else holding.prefilled
 
     def _insert(self, history: TokenHistory, length: int, parent: Node | None, block: BlockId) -> Node:

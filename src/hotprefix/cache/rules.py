@@ -26,6 +26,13 @@ class ReuseRules:
         """Tokens to reuse of `matched` known ones, for a prompt of `total`."""
         return self._split(min(matched, total - LEAST_COMPUTED))
 
+    def reusable_within(self, matched: int, limit: int, total: int) -> int:
+        """As `reusable_length`, where only the first `limit` tokens are computed in one piece: what
+        follows is computed on its own, so all of them may be reused at once, and none beyond."""
+        if limit >= total:
+            return self.reusable_length(matched, total)
+        return limit if matched >= limit else self.reusable_length(matched, limit)
+
     def chunk_end(self, start: int, wanted: int, total: int) -> int:
         """Where a prefill chunk that starts at `start` ends, near `start + wanted` tokens.
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from hotprefix.cache.base import CacheGauges, ReusePlan
+from hotprefix.cache.base import CacheGauges, ReusePlan, Room
 from hotprefix.cache.holding import Holding
 from hotprefix.cache.logits import Logits
+from hotprefix.cache.recut import Places, Recut, RecutPlan
 from hotprefix.cache.rules import ReuseRules
 from hotprefix.keys.chain import TokenHistory
 from hotprefix.kv.pool import BlockPool, BlockState
@@ -31,8 +32,9 @@ class UncachedCache:
     def redo_from(self, computed: int) -> int:
         return self.rules.redo_from(computed)
 
-    def plan(self, history: TokenHistory) -> ReusePlan:
-        return ReusePlan(reused=0, fresh=-(-len(history) // self.block_size))
+    def plan(self, history: TokenHistory, room: Room | None = None) -> ReusePlan:
+        tokens = len(history) if room is None else room.tokens
+        return ReusePlan(reused=0, fresh=-(-tokens // self.block_size))
 
     def spare(self, plan: ReusePlan) -> int:
         return self.pool.free - plan.fresh
@@ -49,6 +51,11 @@ class UncachedCache:
         holding.table.extend(blocks)
         holding.private.update(blocks)
         return True
+
+    def recut(self, holding: Holding, kept: Places) -> Recut | None:
+        plan = RecutPlan(holding, kept)
+        blocks = self.pool.allocate(max(0, plan.missing))
+        return None if blocks is None else plan.carry_out(blocks)
 
     def commit(self, holding: Holding) -> None:
         """Nothing is offered to others."""

@@ -40,6 +40,15 @@ class Lease:
         self._book.tree.hold((node,))
         self.nodes.append(node)
 
+    def shorten(self, count: int) -> list[Node]:
+        """Give all nodes but the first `count` back; returns those."""
+        if not self.open:
+            raise LogicError("the lease is released")
+        left = self.nodes[count:]
+        del self.nodes[count:]
+        self._book.tree.drop(reversed(left))
+        return left
+
     def release(self) -> None:
         """Give all nodes back."""
         if not self.open:
