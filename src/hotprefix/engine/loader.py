@@ -12,12 +12,14 @@ from hotprefix.cache.logits import LogitsStore
 from hotprefix.cache.pins import PinBoard
 from hotprefix.cache.prefix import PrefixCache
 from hotprefix.cache.rules import ReuseRules
+from hotprefix.cache.tiering import Tiering
 from hotprefix.cache.uncached import UncachedCache
 from hotprefix.engine.engine import Engine, EngineLimits
 from hotprefix.engine.front import ServedModel
 from hotprefix.engine.grammar import GrammarCompiler
 from hotprefix.engine.graph import kv_format, read_paged_model
 from hotprefix.engine.observer import EngineObserver
+from hotprefix.engine.rotary_of import rotary_of
 from hotprefix.engine.runner import PagedRunner
 from hotprefix.engine.sampler import Sampler
 from hotprefix.engine.scheduler import Scheduler
@@ -25,6 +27,7 @@ from hotprefix.engine.settings import DecodeMode, EngineSettings
 from hotprefix.engine.shares import floor_reserve
 from hotprefix.engine.stages import compile_network
 from hotprefix.engine.stepper import Parts, Stepper
+from hotprefix.engine.tiers import open_tiers
 from hotprefix.keys.scope import CacheScope
 from hotprefix.kv.accounts import Accounts
 from hotprefix.kv.policy import POLICIES
@@ -35,6 +38,9 @@ from hotprefix.models.manifest import ModelManifest
 from hotprefix.pages.arena import BlockArena
 from hotprefix.pages.format import KvFormat
 from hotprefix.prompt.answers import AnswerMemory
+
+TIER_SCOPE = "@tiers"
+"""Salt of the scope that records in tiers carry. Salts of tenants are digests in hexadecimal."""
 
 
 def load_engine(
@@ -51,7 +57,7 @@ def load_engine(
     Raises `ModelError` if the model can't be compiled or the arena is too small for it.
     """
     core = ov.Core()
-    graph = read_paged_model(core, manifest.graph)
+    graph = read_paged_model(core, manifest.graph, manifest.ropes)
     network = compile_network(core, graph, settings)
     kv = kv_format(*network)
     arena = BlockArena(kv, _block_count(kv, settings))
@@ -62,6 +68,19 @@ def load_engine(
     cache = build_cache(arena, settings, context)
     scopes = _Scopes(manifest.fingerprint, kv.describe(), settings.secret)
     arena_tokens = cache.usable_blocks * cache.block_size
+    pins = tiering = None
+    if isinstance(cache, PrefixCache):
+        pins = PinBoard(cache, cache.pool.size // 2)
+        if settings.tiers.is_any:
+            head_size = kv.inputs[-1].block_shape[-1]
+            stack = open_tiers(
+                settings.tiers,
+                kv,
+                lambda: rotary_of(core, graph, head_size),
+                scopes.root(TIER_SCOPE),
+                clock,
+            )
+            tiering = Tiering(cache, arena, stack, clock, pins)
     parts = Parts(
         cache=cache,
         runner=runner,
@@ -74,7 +93,8 @@ def load_engine(
         max_tokens=min(context, arena_tokens),
         root_for=scopes.root,
         answers=answers,
-        pins=PinBoard(cache, cache.pool.size // 2) if isinstance(cache, PrefixCache) else None,
+        pins=pins,
+        tiering=tiering,
         sampler=Sampler() if sampler is None else sampler,
     )
     limits = EngineLimits(context, arena_tokens, settings.max_waiting)

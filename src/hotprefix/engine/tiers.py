@@ -1,0 +1,58 @@
+"""The tiers that the operator asked for, around the KV format of a compiled model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hotprefix.base.clock import Clock
+from hotprefix.base.errors import UnsupportedModel
+from hotprefix.pages.codecs.catalogue import build_codec
+from hotprefix.pages.format import KvFormat
+from hotprefix.pages.rotary import Rotary
+from hotprefix.tiers.base import BlockStore
+from hotprefix.tiers.cipher import read_cipher
+from hotprefix.tiers.disk import DiskStore
+from hotprefix.tiers.guard import GuardedStore
+from hotprefix.tiers.placement import Costs, Placement
+from hotprefix.tiers.ram import RamStore
+from hotprefix.tiers.redis import RedisStore
+from hotprefix.tiers.settings import TierSettings
+from hotprefix.tiers.stack import TierStack
+from hotprefix.tiers.storage import BlockStorage
+
+RAW = "raw"
+
+
+def open_tiers(
+    settings: TierSettings,
+    kv: KvFormat,
+    rotary: Callable[[], Rotary | None],
+    scope: bytes,
+    clock: Clock,
+) -> TierStack:
+    """The stack for `settings`, fastest tier first. `scope` names model, KV format and deployment.
+
+    Raises `UnsupportedModel` for a codec that does not exist or fit, and `StoreError` if the disk
+    folder can't be used. A Redis that is not there is a tier without hits until it comes.
+    """
+    raw = build_codec(RAW, kv, None)
+    try:
+        codec = raw if settings.codec == RAW else build_codec(settings.codec, kv, rotary())
+    except ValueError as error:
+        raise UnsupportedModel(f"--kv-codec: {error}") from None
+    storage = BlockStorage(scope, kv.block_bytes, codec, {RAW: raw})
+    placement = Placement(Costs(block_bytes=codec.block_bytes))
+    tiers = [GuardedStore(store, clock) for store in _stores(settings, scope, clock)]
+    return TierStack(tiers, storage, clock, placement)
+
+
+def _stores(settings: TierSettings, scope: bytes, clock: Clock) -> list[BlockStore]:
+    cipher = None if settings.disk_key is None else read_cipher(settings.disk_key)
+    stores: list[BlockStore] = []
+    if settings.ram_bytes:
+        stores.append(RamStore(settings.ram_bytes, scope, clock))
+    if settings.disk_bytes and settings.disk_folder is not None:
+        stores.append(DiskStore(settings.disk_folder, settings.disk_bytes, scope, clock, cipher))
+    if settings.redis_bytes:
+        stores.append(RedisStore(settings.redis_url, settings.redis_bytes, scope, clock, cipher))
+    return stores
