@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -67,12 +68,19 @@ def write_tiny_gguf(
     pre: str | None = None,
     chat_template: str | None = CHATML,
     rope_factors: np.ndarray | None = None,
+    more: Mapping[str, str | float | int] | None = None,
 ) -> Path:
-    """Write a model of `family` (llama, qwen2, qwen3) with random weights to `path` and return it."""
+    """Write a model of `family` (llama, qwen2, qwen3) with random weights to `path` and return it.
+
+    `more` is metadata under the family's prefix.
+    """
     shape = shape or Shape()
     writer = gguf.GGUFWriter(path, family)
     writer.add_file_type(int(_FILE_TYPES[quant]))
     _write_hyperparameters(writer, shape)
+    for key, value in (more or {}).items():
+        add = {str: writer.add_string, float: writer.add_float32, int: writer.add_uint32}[type(value)]
+        add(f"{family}.{key}", value)
     _write_tokenizer(writer, pre or _PRE[family], chat_template)
     _write_tensors(writer, family, shape, np.random.default_rng(seed), quant, len(tiny_vocabulary()[0]))
     if rope_factors is not None:

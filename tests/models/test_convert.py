@@ -75,6 +75,29 @@ def test_rope_factors_are_applied(tmp_path: Path) -> None:
     assert np.abs(theirs - logits(plain, IDS, Shape())).max() > 0.1 * theirs.std()
 
 
+@pytest.mark.parametrize("family", ["llama", "qwen2"])
+@pytest.mark.parametrize("kind", ["linear", "yarn"])
+def test_scaling_that_the_converter_ignores_is_applied(tmp_path: Path, family: str, kind: str) -> None:
+    scaling = {"rope.scaling.type": kind, "rope.scaling.factor": 8.0}
+    scaling |= {"rope.scaling.original_context_length": 256}
+    model = write_tiny_gguf(tmp_path / "m.gguf", family, more=scaling)
+    half = 10_000.0 ** (-np.arange(32) / 32)
+    if kind == "linear":
+        frequencies, factor = half / 8, 1.0
+    else:
+        # Turns within 256 tokens at which YaRN starts and stops to divide, as whole pairs.
+        fast, slow = (64 * np.log(256 / (turns * 2 * np.pi)) / (2 * np.log(10_000.0)) for turns in (32, 1))
+        share = np.clip(
+            (np.arange(32) - max(np.floor(fast), 0)) / (np.ceil(slow) - max(np.floor(fast), 0)), 0, 1
+        )
+        frequencies, factor = half * (1 - share) + half / 8 * share, 0.1 * np.log(8.0) + 1
+    ids = IDS * 40
+    ours = _run(_converted(model, tmp_path / "ir"), ids)
+    theirs = logits(model, ids, Shape(), frequencies, factor)
+    assert np.abs(ours - theirs).max() < 0.02 * theirs.std()
+    assert np.abs(theirs - logits(model, ids, Shape())).max() > 0.1 * theirs.std()
+
+
 def test_only_the_graph_is_left_and_the_source_folder_is_not_touched(tmp_path: Path) -> None:
     source = tmp_path / "read-only"
     source.mkdir()

@@ -81,7 +81,6 @@ def test_other_types_are_refused_by_name(tmp_path: Path, quant: Q) -> None:
         ({"general.architecture": "mamba"}, r"architecture 'mamba'; served are llama, qwen2, qwen3"),
         ({"split.count": 3}, "llama-gguf-split --merge"),
         ({"llama.expert_count": 8}, "mixture of experts"),
-        ({"llama.rope.scaling.type": "yarn"}, "scales its positions by 'yarn'"),
         ({"llama.rope.dimension_count": 32}, "rotates 32 of 64"),
         ({"general.file_type": None}, "file_type"),
         ({"general.file_type": 7}, None),

@@ -6,6 +6,7 @@ are flat over all sequences of a step; see `Runner` for their shapes.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ import openvino.opset13 as op
 from openvino._offline_transformations import paged_attention_transformation
 
 from hotprefix.base.errors import BrokenModelFile, UnsupportedModel
+from hotprefix.models.rope import Rope
+from hotprefix.models.rope_graph import settle_rope
 from hotprefix.pages.format import CacheInput, KvFormat
 
 SAMPLE_INPUT = "sample_idx"
@@ -35,12 +38,16 @@ KNOWN_INPUTS = frozenset(
 )
 
 
-def read_paged_model(core: ov.Core, graph: Path) -> ov.Model:
-    """Read an IR and rewrite it. Raises `BrokenModelFile` or `UnsupportedModel`."""
+def read_paged_model(core: ov.Core, graph: Path, ropes: Sequence[Rope] = ()) -> ov.Model:
+    """Read an IR and rewrite it; it turns positions as `ropes` say, if they say anything.
+
+    Raises `BrokenModelFile` or `UnsupportedModel`.
+    """
     try:
         model = core.read_model(graph)
     except RuntimeError as error:
         raise BrokenModelFile(f"{graph} can't be read: {_first_line(error)}") from error
+    settle_rope(core, model, ropes, str(graph))
     try:
         paged_attention_transformation(model, False, False, False, False)
         _gather_before_output_matrix(model)

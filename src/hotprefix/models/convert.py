@@ -7,12 +7,16 @@ import json
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 import gguf
 
 from hotprefix.base.errors import BrokenModelFile, MissingExtra, UnsupportedModel
-from hotprefix.models.gguf_file import GgufFile, rope_base
+from hotprefix.models.gguf_file import GgufFile
+from hotprefix.models.rope import Rope
+from hotprefix.models.rope_config import gguf_rope
 
 _TAIL_LINES = 12
 _GENAI_PRE_TOKENIZERS = ("qwen2", "smollm", "llama-bpe", "default", "gpt-2")
@@ -26,8 +30,8 @@ def convert_gguf(file: GgufFile, out: Path) -> None:
     link = out / "model.gguf"
     link.symlink_to(file.path.resolve())
     stub = "" if _genai_reads_tokenizer(file) else str(_write_stub(out / "stub.gguf"))
-    rope = json.dumps({"base": rope_base(file), "factors": file.rope_factors})
-    _run_child(["gguf", str(link), stub, rope], f"{file.path} could not be converted")
+    ropes = _ropes_text([gguf_rope(file)])
+    _run_child(["gguf", str(link), stub, ropes], f"{file.path} could not be converted")
     link.unlink()
     (out / "stub.gguf").unlink(missing_ok=True)
 
@@ -41,12 +45,19 @@ def convert_hugging_face(folder: Path, out: Path) -> None:
     _run_child(["hf", str(folder.resolve()), str(out)], f"{folder} could not be exported")
 
 
-def check_graph(graph: Path) -> None:
-    """Load an IR in a process of its own; `BrokenModelFile` if that fails."""
+def check_graph(graph: Path, ropes: Sequence[Rope] = ()) -> None:
+    """Load an IR in a process of its own; `BrokenModelFile` if that fails.
+
+    So it does if the graph turns positions neither as one of `ropes` nor in a way that can be put right.
+    """
     try:
-        _run_child(["check", str(graph)], f"{graph} can't be served")
+        _run_child(["check", str(graph), _ropes_text(ropes)], f"{graph} can't be served")
     except UnsupportedModel as error:
         raise BrokenModelFile(str(error)) from error
+
+
+def _ropes_text(ropes: Sequence[Rope]) -> str:
+    return json.dumps([asdict(rope) for rope in ropes])
 
 
 def _genai_reads_tokenizer(file: GgufFile) -> bool:

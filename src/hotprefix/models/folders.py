@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from hotprefix.base.errors import BrokenModelFile, UnsupportedModel
+from hotprefix.models.rope import Rope
+from hotprefix.models.rope_config import config_ropes
 
 _FALLBACK_CONTEXT = 2048
 
@@ -50,8 +52,15 @@ class FolderFacts:
         return str(self._config.get("model_type") or "unknown")
 
     @property
+    def ropes(self) -> tuple[Rope, ...]:
+        """What config.json says of rotary embeddings. Raises `UnsupportedModel` for unknown scaling."""
+        return config_ropes(self._config, str(self._folder / "config.json"))
+
+    @property
     def context_length(self) -> int:
-        """In tokens."""
+        """In tokens: what was trained, or what the model's own scaling extends it to."""
+        if self.ropes:
+            return max(rope.context_length for rope in self.ropes)
         inner = self._config.get("text_config")
         for source in (self._config, inner if isinstance(inner, dict) else {}):
             value = source.get("max_position_embeddings")

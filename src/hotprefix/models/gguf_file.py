@@ -227,12 +227,6 @@ def _check_sizes(file: GgufFile) -> None:
 
 
 def _check_rope(file: GgufFile) -> None:
-    kind = file.text(f"{file.architecture}.rope.scaling.type", "none")
-    if kind not in ("none", ""):
-        raise UnsupportedModel(
-            f"{file.path} scales its positions by {kind!r}, which the OpenVINO converter ignores; "
-            "use a file without RoPE scaling or an OpenVINO folder."
-        )
     rope_base(file)
     if not all(factor > 0 for factor in file.rope_factors):
         raise BrokenModelFile(f"{file.path}: 'rope_freqs.weight' holds numbers that are not positive.")

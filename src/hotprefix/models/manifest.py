@@ -5,14 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from hotprefix.models.rope import Rope
+
 
 @dataclass(frozen=True, slots=True)
 class ModelManifest:
     """A prepared model folder: `openvino_model.xml/.bin`, `tokenizer.json` and these facts.
 
-    `fingerprint` is the SHA-256 (hex) over weights, graph, tokenizer and template: a changed
-    model can never match another's cached blocks. `source` says where it came from.
-    `head_tokens` are put before a raw prompt (BOS), `eos_ids` end an answer.
+    `fingerprint` is the SHA-256 (hex) over weights, graph, tokenizer, template and scaling of
+    positions: a changed model can never match another's cached blocks. `source` says where it came
+    from. `head_tokens` are put before a raw prompt (BOS), `eos_ids` end an answer. `ropes` are the
+    rotary embeddings that the graph must compute, empty if the model's files do not say.
     """
 
     name: str
@@ -26,6 +29,7 @@ class ModelManifest:
     add_bos: bool
     chat_template: str
     created: int
+    ropes: tuple[Rope, ...] = ()
 
     @property
     def graph(self) -> Path:

@@ -12,9 +12,10 @@ from hotprefix.models import convert, folders
 from hotprefix.models.files import sha256_file, sha256_of
 from hotprefix.models.gguf_file import check_convertible, read_gguf
 from hotprefix.models.manifest import ModelManifest
+from hotprefix.models.rope import Rope
+from hotprefix.models.rope_config import gguf_rope
 from hotprefix.models.tokenizer_build import add_bos, build_tokenizer, end_ids
 
-_FALLBACK_CONTEXT = 2048
 _FACT_FILES = (
     "openvino_model.xml",
     "openvino_model.bin",
@@ -68,6 +69,7 @@ def prepare(source: Path, out: Path, name: str, origin: str, now: Callable[[], f
 def _prepare_gguf(source: Path, out: Path, name: str, origin: str, created: int) -> ModelManifest:
     file = read_gguf(source)
     check_convertible(file)
+    rope = gguf_rope(file)
     tokenizer = build_tokenizer(file)
     template = file.text("tokenizer.chat_template")
     convert.convert_gguf(file, out)
@@ -77,13 +79,14 @@ def _prepare_gguf(source: Path, out: Path, name: str, origin: str, created: int)
         family=file.architecture,
         source=origin,
         folder=out,
-        fingerprint=_fingerprint(out, template),
-        context_length=file.of_family("context_length") or _FALLBACK_CONTEXT,
+        fingerprint=_fingerprint(out, template, (rope,)),
+        context_length=rope.context_length,
         bos_id=file.number("tokenizer.ggml.bos_token_id"),
         eos_ids=end_ids(file),
         add_bos=add_bos(file),
         chat_template=template,
         created=created,
+        ropes=(rope,),
     )
 
 
@@ -93,26 +96,31 @@ def _describe_folder(folder: Path, name: str, origin: str, created: int) -> Mode
         Tokenizer.from_file(str(folder / "tokenizer.json"))
     except Exception as error:  # the library raises bare Exception for bad files
         raise BrokenModelFile(f"{folder / 'tokenizer.json'} can't be read: {error}.") from error
-    convert.check_graph(folder / "openvino_model.xml")
     facts = folders.FolderFacts(folder)
+    ropes = facts.ropes
+    convert.check_graph(folder / "openvino_model.xml", ropes)
     return ModelManifest(
         name=name,
         family=facts.family,
         source=origin,
         folder=folder,
-        fingerprint=_fingerprint(folder, facts.chat_template),
+        fingerprint=_fingerprint(folder, facts.chat_template, ropes),
         context_length=facts.context_length,
         bos_id=facts.bos_id,
         eos_ids=facts.eos_ids,
         add_bos=facts.add_bos,
         chat_template=facts.chat_template,
         created=created,
+        ropes=ropes,
     )
 
 
-def _fingerprint(folder: Path, template: str) -> str:
+def _fingerprint(folder: Path, template: str, ropes: tuple[Rope, ...]) -> str:
     names = ("openvino_model.xml", "openvino_model.bin", "tokenizer.json")
-    return sha256_of([*((name, sha256_file(folder / name)) for name in names), ("chat_template", template)])
+    files = [(name, sha256_file(folder / name)) for name in names]
+    # What the graph lacks is put right when it is loaded: the files alone don't tell the model.
+    scalings = [("rope", text) for rope in ropes if (text := rope.describe())]
+    return sha256_of([*files, ("chat_template", template), *scalings])
 
 
 def _stamp(path: Path) -> tuple[int, int]:

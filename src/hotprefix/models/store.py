@@ -20,9 +20,10 @@ from hotprefix.models.files import file_lock, folder_size
 from hotprefix.models.manifest import ModelManifest
 from hotprefix.models.prepare import Stamp, prepare, source_digest, source_stamp
 from hotprefix.models.progress import DownloadProgress
+from hotprefix.models.rope import rope_from_json
 
 _RECORD = "hotprefix.json"
-_FORMAT = 1
+_FORMAT = 2
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
@@ -262,6 +263,7 @@ def _load(found: dict[str, Any], own: Path) -> _Record:
     folder = Path(raw["folder"])
     if (own / "openvino_model.xml").is_file():
         folder = own
-    manifest = ModelManifest(**raw | {"folder": folder, "eos_ids": tuple(raw["eos_ids"])})
+    ropes = tuple(rope_from_json(rope) for rope in raw["ropes"])
+    manifest = ModelManifest(**raw | {"folder": folder, "eos_ids": tuple(raw["eos_ids"]), "ropes": ropes})
     stamp = {name: (int(size), int(time)) for name, (size, time) in found["stamp"].items()}
     return _Record(manifest, found["path"], stamp, found["digest"])
