@@ -145,6 +145,8 @@ class DiskStore:
                 with self._lock:
                     self._is_closed = True
                     self._index.clear()
+                    for segment in self._segments:
+                        segment.live.clear()
                     self._segments.clear()
                 self._owner.release()
 

@@ -85,7 +85,7 @@ class RecordFormat:
 
     def encode(self, record: Record) -> tuple[bytes, bytes]:
         """Header and body. Raises `StoreError` for a record that could not be read again."""
-        codec = record.codec.encode("ascii", "replace")
+        codec = record.codec.encode("utf-8", "replace")
         if not _is_sound(record.key, record.scope, codec, record.position, record.tokens):
             raise StoreError(f"a record of codec {record.codec!r} has fields out of range")
         if len(record.payload) > MOST_PAYLOAD - TAG_BYTES:

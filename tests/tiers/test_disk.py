@@ -1,0 +1,197 @@
+"""The disk tier: its files, its lock, its limits, and a disk that is full."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hotprefix.base.clock import ManualClock
+from hotprefix.tiers.base import StoreError
+from hotprefix.tiers.cipher import Cipher
+from hotprefix.tiers.disk import DiskStore
+from hotprefix.tiers.folder_lock import FolderInUse
+from tests.tiers.records import OTHER_SCOPE, SCOPE, SECRET, fetch, key_of, present, record
+
+LIMIT = 1_000_000
+SIZE = 4000
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def opened(folder: Path, clock: ManualClock, limit: int = LIMIT, scope: bytes = SCOPE) -> DiskStore:
+    return DiskStore(folder, limit, scope, clock)
+
+
+def fill(store: DiskStore, count: int, scope: bytes = SCOPE) -> None:
+    for number in range(count):
+        store.put(record(number, SIZE, scope=scope))
+
+
+def test_two_servers_cannot_share_a_folder(tmp_path: Path, clock: ManualClock) -> None:
+    store = opened(tmp_path, clock)
+    with pytest.raises(FolderInUse, match=rf"in use by another server \(process {os.getpid()}\)"):
+        opened(tmp_path, clock)
+    store.put(record(1))
+    store.close()
+    again = opened(tmp_path, clock)
+    assert fetch(again, 1) == record(1)
+    again.close()
+
+
+def test_another_process_is_told_too(tmp_path: Path, clock: ManualClock) -> None:
+    store = opened(tmp_path, clock)
+    command = [sys.executable, "-m", "tests.tiers.crashing_writer", str(tmp_path), str(LIMIT), "0"]
+    result = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+    assert result.returncode == 1
+    assert f"in use by another server (process {os.getpid()})" in result.stderr
+    store.close()
+
+
+def test_a_folder_that_cannot_be(tmp_path: Path, clock: ManualClock) -> None:
+    file = tmp_path / "file"
+    file.write_text("x", encoding="ascii")
+    with pytest.raises(StoreError, match="can't be used as a disk tier"):
+        opened(file / "tier", clock)
+
+
+def test_only_its_owner_may_read(tmp_path: Path, clock: ManualClock) -> None:
+    store = opened(tmp_path / "tier", clock)
+    store.put(record(1))
+    modes = [path.stat().st_mode & 0o077 for path in (tmp_path / "tier", *(tmp_path / "tier").iterdir())]
+    assert modes == [0] * len(modes)
+    assert len(modes) == 3
+    store.close()
+
+
+def test_other_scopes_stay_until_there_is_need_of_room(tmp_path: Path, clock: ManualClock) -> None:
+    fill(store := opened(tmp_path, clock, scope=OTHER_SCOPE), 50, OTHER_SCOPE)
+    store.close()
+    store = opened(tmp_path, clock)
+    assert store.stats().records == 0
+    assert store.stats().bytes > 50 * SIZE
+    store.put(record(1, SIZE))
+    store.close()
+    store = opened(tmp_path, clock, scope=OTHER_SCOPE)
+    assert store.stats().records == 50
+    assert fetch(store, 7) == record(7, SIZE, scope=OTHER_SCOPE)
+    store.close()
+    fill(store := opened(tmp_path, clock), 400)
+    assert store.stats().bytes <= LIMIT
+    store.close()
+    store = opened(tmp_path, clock, scope=OTHER_SCOPE)
+    assert store.stats().records == 0
+    store.close()
+
+
+def test_a_smaller_limit_drops_the_oldest(tmp_path: Path, clock: ManualClock) -> None:
+    fill(store := opened(tmp_path, clock), 150)
+    before = present(store, range(150))
+    store.close()
+    store = opened(tmp_path, clock, LIMIT // 2)
+    kept = present(store, range(150))
+    assert store.stats().bytes <= LIMIT // 2
+    assert kept == before[-len(kept) :]
+    assert len(kept) > 30
+    store.close()
+
+
+def test_with_another_key_everything_is_a_miss(tmp_path: Path, clock: ManualClock) -> None:
+    def with_key(cipher: Cipher | None) -> DiskStore:
+        return DiskStore(tmp_path, LIMIT, SCOPE, clock, cipher)
+
+    store = with_key(Cipher(SECRET))
+    store.put(record(1, SIZE))
+    store.close()
+    assert all(record(1, SIZE).payload[:64] not in path.read_bytes() for path in tmp_path.iterdir())
+    for cipher in (None, Cipher(bytes(32))):
+        store = with_key(cipher)
+        assert fetch(store, 1) is None
+        store.close()
+    store = with_key(Cipher(SECRET))
+    assert fetch(store, 1) == record(1, SIZE)
+    store.close()
+
+
+def test_a_closed_one_says_so(tmp_path: Path, clock: ManualClock) -> None:
+    store = opened(tmp_path, clock)
+    store.close()
+    store.close()
+    for call in (lambda: store.put(record(1)), lambda: fetch(store, 1), lambda: store.delete([key_of(1)])):
+        with pytest.raises(StoreError, match="closed"):
+            call()
+    assert store.stats().records == 0
+
+
+def test_a_reader_is_not_disturbed_by_the_end_of_its_segment(tmp_path: Path, clock: ManualClock) -> None:
+    store = opened(tmp_path, clock)
+    store.put(record(0, SIZE))
+    place = store._index[key_of(0)]
+    fill(store, 600)
+    assert not place.segment.path.exists()
+    header_and_body = place.segment.read(place.offset, place.size)
+    assert record(0, SIZE).payload in header_and_body
+    store.close()
+
+
+def test_descriptors_are_given_back(tmp_path: Path, clock: ManualClock) -> None:
+    def count() -> int:
+        links = [path for path in Path("/proc/self/fd").iterdir() if path.is_symlink()]
+        return sum(str(link.readlink()).startswith(str(tmp_path)) for link in links)
+
+    fill(store := opened(tmp_path, clock), 600)
+    assert 2 <= count() <= 10
+    store.close()
+    assert count() == 0
+
+
+FULL_DISK = """
+import resource, sys
+from pathlib import Path
+from hotprefix.base.clock import SystemClock
+from hotprefix.tiers.disk import DiskStore
+from tests.tiers.records import SCOPE, key_of, present, record
+
+folder, file_limit = Path(sys.argv[1]), int(sys.argv[2])
+if file_limit:
+    resource.setrlimit(resource.RLIMIT_FSIZE, (file_limit, file_limit))
+store = DiskStore(folder, 64_000_000, SCOPE, SystemClock())
+for number in range(300):
+    store.put(record(number, 10_000))
+stats = store.stats()
+assert stats.dropped + stats.records == 300, stats
+assert stats.dropped > 50, stats
+assert stats.records > 20, stats
+kept = present(store, range(300))
+assert store.get([key_of(n) for n in kept]) == [record(n, 10_000) for n in kept]
+store.delete([])
+store.close()
+store = DiskStore(folder, 64_000_000, SCOPE, SystemClock())
+assert present(store, range(300)) == kept
+store.close()
+print(len(kept))
+"""
+
+
+def write_to_a_full_disk(folder: Path, file_limit: int = 0) -> None:
+    command = [sys.executable, "-c", FULL_DISK, str(folder), str(file_limit)]
+    result = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
+    assert result.returncode == 0, result.stderr
+
+
+def test_files_that_may_not_grow(tmp_path: Path) -> None:
+    """RLIMIT_FSIZE: the kernel refuses the write with EFBIG, part of it done."""
+    write_to_a_full_disk(tmp_path, 1_000_500)
+
+
+def test_a_full_disk(tmp_path: Path) -> None:
+    """ENOSPC, on a file system of 1 MiB."""
+    command = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(tmp_path)]
+    if subprocess.run(command, capture_output=True, check=False).returncode:
+        pytest.skip("only root may mount a small file system; RLIMIT_FSIZE is tested above")
+    try:
+        write_to_a_full_disk(tmp_path / "tier")
+    finally:
+        subprocess.run(["umount", str(tmp_path)], check=True)
