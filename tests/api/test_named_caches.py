@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hotprefix.base.clock import ManualClock
+from hotprefix.ledger.ledger import Ledger
+from hotprefix.ledger.store import open_store
 from tests.api.scripted_engine import ScriptedEngine
 from tests.api.support import Server, in_process
 
@@ -189,3 +194,74 @@ async def test_limits_are_409(server: Server) -> None:
     response = await server.client.post("/v1/caches", json={"name": "one", "text": "another"})
     assert response.status_code == 409
     assert "--kv-arena" in response.json()["error"]["message"]
+
+
+class Booked:
+    """A server with a ledger, and what is in it."""
+
+    def __init__(self, server: Server, ledger: Ledger) -> None:
+        self.server = server
+        self._ledger = ledger
+
+    def rows(self, columns: str = "mode, computed, read, written_by_ttl, output") -> list[tuple[Any, ...]]:
+        self._ledger.flush()
+        return list(self._ledger.store.query(f"SELECT {columns} FROM ledger_request ORDER BY at"))
+
+
+@asynccontextmanager
+async def booked(folder: Path, profile: str) -> AsyncIterator[Booked]:
+    ledger = Ledger(open_store(folder / "ledger.sqlite3"))
+    async with in_process(ScriptedEngine(), profile=profile, ledger=ledger) as server:
+        yield Booked(server, ledger)
+    ledger.close()
+
+
+LONG = [{"role": "system", "content": "x" * (1100 - len("system: "))}]
+
+
+async def test_making_one_is_booked_once_as_an_explicit_cache(tmp_path: Path) -> None:
+    async with booked(tmp_path, "dashscope-2026-03") as world:
+        await make(world.server, messages=LONG)
+        columns = "dialect, status, prompt, money_pico, finish"
+        assert world.rows(columns) == [("/v1/caches", 201, 1100, 1_100_000_000, "length")]
+        assert world.rows() == [("explicit", 0, 0, '{"5m":1100}', 0)]
+        # Nothing is made by these, and nothing is billed.
+        await make(world.server, messages=LONG, ttl=60)
+        await world.server.client.post("/v1/caches/shop/refresh", json={"ttl": 90})
+        await world.server.client.get("/v1/caches/shop")
+        assert len(world.rows()) == 1
+        await make(world.server, messages=[{"role": "system", "content": "y" * 1200}])
+        assert world.rows("status")[1:] == [(200,)]
+        line = world.server.lines()[0]
+        assert (line["prompt_tokens"], line["completion_tokens"]) == (1100, 0)
+        # It holds what its name holds, and no entry beside it.
+        await world.server.client.delete("/v1/caches/shop")
+        assert world.server.engine.pins == {}
+
+
+@pytest.mark.parametrize(
+    ("profile", "fields", "booked_as"),
+    [
+        ("dashscope-2026-03", {"messages": [SYSTEM]}, ("explicit", len(PREFIX), 0, "{}", 0)),
+        ("dashscope-2026-03", {"text": "x" * 1200}, ("explicit", 0, 0, '{"5m":1200}', 0)),
+        ("openai-2026-09", {"text": "x" * 2400}, ("implicit", 1248, 1152, "{}", 0)),
+        ("openai-2026-09", {"messages": LONG}, ("implicit", 1100, 0, "{}", 0)),
+        ("anthropic-2026-09", {"messages": LONG, "ttl": 200}, ("explicit", 0, 0, '{"5m":1100}', 0)),
+        ("anthropic-2026-09", {"messages": LONG, "ttl": 301}, ("explicit", 0, 0, '{"1h":1100}', 0)),
+        ("anthropic-2026-09", {"messages": LONG, "pin": True}, ("explicit", 0, 0, '{"1h":1100}', 0)),
+    ],
+)
+async def test_each_vendor_bills_in_its_own_way(
+    tmp_path: Path, profile: str, fields: dict[str, Any], booked_as: tuple[Any, ...]
+) -> None:
+    async with booked(tmp_path, profile) as world:
+        await make(world.server, **fields)
+        assert world.rows() == [booked_as]
+
+
+async def test_a_cache_that_is_refused_is_not_booked(tmp_path: Path) -> None:
+    async with booked(tmp_path, "hotprefix") as world:
+        world.server.engine.pins_fail = True
+        response = await world.server.client.post("/v1/caches", json={"name": "a", "messages": LONG})
+        assert response.status_code == 409
+        assert world.rows() == []

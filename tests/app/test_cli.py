@@ -18,6 +18,7 @@ from hotprefix.app.settings import CachePolicy, KvPrecision, LogFormat, ServeSet
 from hotprefix.app.state import default_state_dir
 from hotprefix.engine.settings import DecodeMode
 from hotprefix.models.catalogue import DEFAULT_MODEL
+from hotprefix.modes.named_cache import NamedLimits
 from tests.tiny_gguf import write_tiny_gguf
 
 RUNNER = CliRunner()
@@ -48,7 +49,8 @@ def test_every_option_arrives(asked: list[ServeSettings], tmp_path: Path) -> Non
         "serve --host 0.0.0.0 --port 9 --model m.gguf --served-name n --kv-arena 1.5GiB --kv-precision u8 "
         "--no-cache --policy slru --max-context 512 --threads 3 --max-running 4 --max-waiting 5 "
         f"--prefill-chunk 64 --decode exact --drain-timeout 1.5 --body-limit 1M --log-format json "
-        f"--log-level debug --state-dir {tmp_path}"
+        f"--log-level debug --state-dir {tmp_path} --named-caches 7 --named-caches-per-tenant 6 "
+        "--named-tokens-per-tenant 5 --named-longest-ttl 4"
     )
     result = RUNNER.invoke(build_app(), line.split())
     assert result.exit_code == 0, result.output
@@ -65,6 +67,7 @@ def test_every_option_arrives(asked: list[ServeSettings], tmp_path: Path) -> Non
     assert (settings.max_context, settings.threads, settings.max_running) == (512, 3, 4)
     assert (settings.max_waiting, settings.prefill_chunk, settings.drain_timeout) == (5, 64, 1.5)
     assert (settings.log_level.value, settings.state_dir) == ("debug", tmp_path)
+    assert settings.named == NamedLimits(7, 6, 5, 4.0)
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,16 @@
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from pathlib import Path
+
+import pytest
 
 from hotprefix.app.settings import CachePolicy, KvPrecision, ServeSettings
 from hotprefix.app.wiring import (
     Grants,
     engine_settings,
+    named_caches,
     new_metrics,
     prompt_builder,
     read_grants,
@@ -14,8 +18,12 @@ from hotprefix.app.wiring import (
     served_model,
     texts,
 )
+from hotprefix.base.clock import SystemClock
 from hotprefix.engine.settings import EngineSettings
 from hotprefix.models.manifest import ModelManifest
+from hotprefix.modes.errors import CacheLimitReached
+from hotprefix.modes.named_cache import NamedLimits
+from tests.api.scripted_engine import ScriptedEngine
 
 GRANTS = Grants((), b"secret")
 
@@ -36,6 +44,15 @@ def test_what_was_not_asked_for_keeps_the_engines_default() -> None:
     )
     assert engine_settings(ServeSettings(cache=False), GRANTS).policy is None
     assert settings.secret == GRANTS.secret
+
+
+def test_limits_of_named_caches_are_the_server_s(tmp_path: Path) -> None:
+    settings = ServeSettings(named=NamedLimits(caches=0), state_dir=tmp_path)
+    with (
+        named_caches(ScriptedEngine(), settings, SystemClock()) as named,
+        pytest.raises(CacheLimitReached, match="0 may be"),
+    ):
+        asyncio.run(named.put("acme", "shop", {"text": "x"}, [1, 2, 3], 60.0))
 
 
 def test_without_a_state_folder_the_secret_is_this_process_s_own(tmp_path: Path) -> None:

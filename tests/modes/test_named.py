@@ -168,10 +168,8 @@ def test_a_pin_that_was_taken_is_noticed_and_computed_again() -> None:
     world.arena.pins.clear()
     world.arena.computed.clear()
     assert not asyncio.run(world.named.verify(cache))
-    assert (cache.state, cache.note) == (
-        CacheState.STALE,
-        "its memory went to a request that had no other room",
-    )
+    assert cache.state is CacheState.STALE
+    assert "a request that had no other room" in cache.note
     assert asyncio.run(world.named.restore(cache, render_as(range(10))))
     assert (cache.state, cache.note) == (CacheState.WARM, "")
 

@@ -11,6 +11,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from hotprefix.api.admittance import admission_of
 from hotprefix.api.body import read_json, read_optional_json
 from hotprefix.api.generation import ignored_header, tenant_of
+from hotprefix.api.named_booking import NamedBooking
 from hotprefix.api.named_document import (
     DEFAULT_TTL,
     Renderer,
@@ -34,20 +35,23 @@ class NamedCachesApi:
         self._service = service
         self._named = service.named
         self._renderer = Renderer(service)
+        self._booking = NamedBooking(service)
 
     async def create(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Make a cache, or make it anew; 201 if there was none of that name."""
         document = await read_json(scope, receive, self._service.settings)
         request, tenant = parse_cache(document), tenant_of(scope)
         known = {cache.definition.name for cache in self._named.of(tenant)}
-        ids = await self._renderer.tokens(request, tenant)
+        turn = await self._renderer.turn(request, tenant)
         admission = admission_of(scope)
         if admission is not None:
-            admission.charge(len(ids))
+            admission.charge(len(turn.prompt.token_ids))
         kept = await self._named.put(
-            tenant, request.name, content_of(document), ids, request.chosen(DEFAULT_TTL)
+            tenant, request.name, content_of(document), turn.prompt.token_ids, request.chosen(DEFAULT_TTL)
         )
         status = 200 if request.name in known else 201
+        if kept.is_new:
+            await self._booking.book(scope, turn, kept, status)
         await send_json(send, status, shown_kept(kept), ignored_header(list(request.model_extra or {})))
 
     async def list(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Annotated, Any, Self
 
 from pydantic import Field, ValidationError, model_validator
@@ -18,6 +19,8 @@ from hotprefix.api.service import Service
 from hotprefix.api.wishes import Wishes, wishing
 from hotprefix.base.errors import InvalidRequest
 from hotprefix.modes.named_cache import Definition
+from hotprefix.modes.turn import TurnRequest
+from hotprefix.prompt.spans import SpannedPrompt
 
 DEFAULT_TTL = 3600.0
 _CONTENT = ("messages", "tools", "chat_template_kwargs", "text")
@@ -101,26 +104,35 @@ class Renderer:
         return await self.tokens(request, definition.tenant)
 
     async def tokens(self, request: CacheRequest, tenant: str) -> Sequence[int]:
-        """Up to the end of the last content block, so that any continuation has them all.
+        """The token ids of `turn`."""
+        return (await self.turn(request, tenant)).prompt.token_ids
+
+    async def turn(self, request: CacheRequest, tenant: str) -> TurnRequest:
+        """The prompt up to the end of its last content block, so that any continuation has it all.
 
         Pre-processing is the server's own. Raises `RequestError`.
         """
         if request.model is not None:
             require_model(self._service.engine.model, request.model)
         with wishing(Wishes()):
-            ids = await (self._text(request, tenant) if request.text else self._messages(request, tenant))
-        self._prompting.require_fit(ids, 1, "text" if request.text else "messages")
-        return ids
+            turn = await (self._text(request, tenant) if request.text else self._messages(request, tenant))
+        self._prompting.require_fit(turn.prompt.token_ids, 1, "text" if request.text else "messages")
+        return turn
 
-    async def _text(self, request: CacheRequest, tenant: str) -> Sequence[int]:
-        turn = await self._prompting.raw_turn(request.text or "", "text", tenant)
-        return turn.prompt.token_ids
+    async def _text(self, request: CacheRequest, tenant: str) -> TurnRequest:
+        return await self._prompting.raw_turn(request.text or "", "text", tenant)
 
-    async def _messages(self, request: CacheRequest, tenant: str) -> Sequence[int]:
+    async def _messages(self, request: CacheRequest, tenant: str) -> TurnRequest:
         reader = MarkerReader(self._service.profile)
         conversation = conversation_of(request.messages or (), request.tools, reader)
         tools = [tool.plain() for tool in request.tools or ()]
         turn = await self._prompting.turn(conversation, tools, request.chat_template_kwargs or {}, tenant)
         if not any(span.block.text for span in turn.prompt.spans):
             raise InvalidRequest("The messages have no text to keep.", param="messages")
-        return turn.prompt.token_ids[: turn.prompt.spans[-1].end_token]
+        return replace(turn, prompt=_cut(turn.prompt))
+
+
+def _cut(prompt: SpannedPrompt) -> SpannedPrompt:
+    """Without what stands behind the last content block."""
+    end = prompt.spans[-1]
+    return SpannedPrompt(prompt.text[: end.end_char], prompt.token_ids[: end.end_token], prompt.spans)

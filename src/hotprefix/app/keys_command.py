@@ -188,7 +188,10 @@ def quota_command(
     as_json: AsJson = False,
     state_dir: StateDir = None,
 ) -> None:
-    """Show or set what a tenant may have. Options that are left out stay as they are."""
+    """Show or set what a tenant may have; running servers follow in a second.
+
+    Options that are left out stay as they are.
+    """
     with _tenancy(state_dir) as tenancy:
         if tenant is None:
             quotas = tenancy.quotas.list()
@@ -222,7 +225,10 @@ def public_add_command(
     as_json: AsJson = False,
     state_dir: StateDir = None,
 ) -> None:
-    """Let all tenants share the cached blocks of a prefix. Whoever sends it can tell that others did."""
+    """Let all tenants share the cached blocks of a prefix; running servers follow in a second.
+
+    Whoever sends it can tell that others did.
+    """
     data = sys.stdin.buffer.read() if str(file) == "-" else file.read_bytes()
     document = read_raw(data) if raw else read_prefix(data)
     with _tenancy(state_dir) as tenancy:

@@ -19,6 +19,7 @@ from hotprefix.app.state import default_state_dir
 from hotprefix.app.tier_options import KvCodec, KvDisk, KvDiskKey, KvRam, KvRedis, RedisUrl
 from hotprefix.engine.settings import DecodeMode
 from hotprefix.models.catalogue import DEFAULT_MODEL
+from hotprefix.modes.named_cache import NamedLimits
 from hotprefix.profiles.loader import DEFAULT_PROFILE
 from hotprefix.prompt.preprocess.catalogue import StepName, parse_steps
 from hotprefix.tiers.settings import DEFAULT_REDIS
@@ -44,6 +45,7 @@ See what the cache saves by switching it off:
 SIGTERM or Ctrl-C finishes what is running, for at most --drain-timeout seconds; a second one ends it at once.
 """
 
+_NAMED = NamedLimits()
 _ADDRESS = "Address"
 _MODEL = "Model"
 _CACHE = "KV cache"
@@ -142,6 +144,10 @@ Preprocess = Annotated[
     str,
     _option(_CACHE, "Steps that prompts go through, between commas; 'none' leaves them as they are."),
 ]
+NamedMost = Annotated[int, _option(_CACHE, "Most named caches in the server.", min=0)]
+NamedPerTenant = Annotated[int, _option(_CACHE, "Most named caches of a tenant.", min=0)]
+NamedTokens = Annotated[int, _option(_CACHE, "Most tokens in the named caches of a tenant.", min=0)]
+NamedTtl = Annotated[float, _option(_CACHE, "Longest lifetime of a named cache, in seconds.", min=1)]
 Warm = Annotated[
     list[Path] | None, _option(_CACHE, "File of prefixes to compute before the server is ready; repeatable.")
 ]
@@ -186,6 +192,10 @@ def serve_command(
     redact: Redact = False,
     isolate_scenes: IsolateScenes = False,
     preprocess: Preprocess = "none",
+    named_caches: NamedMost = _NAMED.caches,
+    named_caches_per_tenant: NamedPerTenant = _NAMED.per_tenant,
+    named_tokens_per_tenant: NamedTokens = _NAMED.tokens_per_tenant,
+    named_longest_ttl: NamedTtl = _NAMED.longest_ttl,
     warm: Warm = None,
     warm_key: WarmKey = None,
 ) -> None:
@@ -223,6 +233,7 @@ def serve_command(
         redact=redact,
         isolate_scenes=isolate_scenes,
         preprocess=_steps(preprocess),
+        named=NamedLimits(named_caches, named_caches_per_tenant, named_tokens_per_tenant, named_longest_ttl),
         warm=tuple(warm or ()),
         warm_key=warm_key,
         profile=profile,

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
 from hotprefix.engine.settings import DecodeMode
 from hotprefix.models.catalogue import DEFAULT_MODEL
+from hotprefix.modes.named_cache import NamedLimits
 from hotprefix.profiles.loader import DEFAULT_PROFILE
 from hotprefix.prompt.preprocess.catalogue import StepName
 from hotprefix.tiers.settings import DEFAULT_REDIS, TierSettings
@@ -91,6 +92,7 @@ class ServeSettings:
     profile: str = DEFAULT_PROFILE
     profiles_dir: Path | None = None
     preprocess: tuple[StepName, ...] = ()
+    named: NamedLimits = field(default_factory=NamedLimits)
     warm: tuple[Path, ...] = ()
     warm_key: str | None = None
 

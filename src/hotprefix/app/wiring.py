@@ -259,7 +259,7 @@ def named_caches(engine: EngineFront, settings: ServeSettings, clock: Clock) -> 
     store: NamedStore = MemoryStore() if folder is None else SqliteNamedStore(folder / CACHES_FILE)
     identity = f"{engine.model.fingerprint}/{engine.kv_format}"
     try:
-        yield NamedCaches(store, engine, prefill_with(engine), clock, identity)
+        yield NamedCaches(store, engine, prefill_with(engine), clock, identity, settings.named)
     finally:
         store.close()
 

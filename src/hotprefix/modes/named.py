@@ -20,17 +20,22 @@ Prefill = Callable[[str, Sequence[int]], Awaitable[int]]
 Render = Callable[[Definition], Awaitable[Sequence[int]]]
 """The tokens of a definition's document, for the model that is served now."""
 
+_GONE = "its memory went to a request that had no other room, or its beginning is public since, or no more"
 _SAVED_SHARE = 0.25
 """A renewal is written down once it is worth this share of the TTL: not with every request."""
 
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A cache that was made or made again: tokens that were computed for it, and those that were known."""
+    """A cache that was made or made again: tokens that were computed for it, and those that were known.
+
+    `is_new` unless the cache of that name had just these tokens already.
+    """
 
     cache: NamedCache
     computed: int
     known: int
+    is_new: bool = True
 
 
 class NamedCaches:
@@ -118,7 +123,8 @@ class NamedCaches:
         if old is not None and old.pin:
             self._pinner.unpin(old.pin)
         self._save(cache)
-        return Kept(cache, len(token_ids) - known, known)
+        is_new = old is None or old.token_ids != cache.token_ids
+        return Kept(cache, len(token_ids) - known, known, is_new)
 
     async def verify(self, cache: NamedCache) -> bool:
         """Whether it is warm. Requests that can run in no other way take the memory of pins."""
@@ -127,7 +133,7 @@ class NamedCaches:
         definition = cache.definition
         held = await self._pinner.pin(cache.pin, definition.tenant, cache.token_ids)
         if not held and cache.pin:
-            cache.pin, cache.note = "", "its memory went to a request that had no other room"
+            cache.pin, cache.note = "", _GONE
         elif self._caches.get((definition.tenant, definition.name)) is not cache:
             self._pinner.unpin(cache.pin)  # replaced or deleted meanwhile
         return bool(held)
