@@ -65,7 +65,7 @@ class ByteTokenizer:
 
 
 class PlainTemplate:
-    """`role: content` lines."""
+    """`role: content` lines, the last of which opens the answer."""
 
     handles_tools = True
 
@@ -75,9 +75,11 @@ class PlainTemplate:
         tools: Sequence[Mapping[str, Any]] = (),
         variables: Mapping[str, Any] | None = None,
     ) -> str:
+        rest = dict(variables or {})
+        opening = ["assistant: "] if rest.pop("add_generation_prompt", True) else [""]
         head = [f"tools: {json.dumps(tools)}"] if tools else []
-        head += [f"variables: {json.dumps(variables)}"] if variables else []
-        return "\n".join([*head, *(f"{m['role']}: {m['content']}" for m in messages), "assistant: "])
+        head += [f"variables: {json.dumps(rest)}"] if rest else []
+        return "\n".join([*head, *(f"{m['role']}: {m['content']}" for m in messages), *opening])
 
 
 def echo(prompt: str) -> str:

@@ -94,6 +94,20 @@ def test_warming_makes_the_first_question_a_hit(claude: anthropic.Anthropic) -> 
     assert read.cache_read_input_tokens == warm.usage.cache_creation_input_tokens
 
 
+def test_an_answer_that_was_begun_goes_on_as_it_would_have(claude: anthropic.Anthropic) -> None:
+    asked: Any = {
+        "model": DEFAULT_MODEL,
+        "max_tokens": 24,
+        "extra_body": {"temperature": 0},
+        "messages": [{"role": "user", "content": "Count from one to twenty in words."}],
+    }
+    whole = claude.messages.create(**asked).content[0].to_dict()["text"]
+    begun = whole[: whole.rindex(" ", 0, len(whole) // 2)]
+    history = [*asked["messages"], {"role": "assistant", "content": begun}]
+    rest = claude.messages.create(**(asked | {"messages": history})).content[0].to_dict()["text"]
+    assert (begun + rest).startswith(whole)
+
+
 def test_dashscopes_package_sees_implicit_hits_and_streams(busy: Server) -> None:
     def usage(question: str) -> Any:
         messages = [{"role": "system", "content": rules("roofs")}, {"role": "user", "content": question}]

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hotprefix.base.errors import InvalidRequest
 from hotprefix.models.manifest import ModelManifest
 from hotprefix.prompt.builder import PromptBuilder
 from hotprefix.prompt.hf_tokenizer import HfTokenizer
@@ -80,3 +81,21 @@ def test_token_ends_count_the_whole_tokens_before_a_block_ends(
         lengths = [len(tokenizer.token_bytes(token)) for token in prompt.token_ids[: span.end_token + 1]]
         assert sum(lengths[: span.end_token]) <= size
         assert len(lengths) == span.end_token or sum(lengths) > size
+
+
+def test_an_answer_that_was_begun_ends_the_prompt(builder: PromptBuilder) -> None:
+    messages, blocks = blocks_of([["You sell hats."], ["How much?"]])
+    messages.append({"role": "assistant", "content": "That hat costs"})
+    blocks.append([ContentBlock("messages[2].content", "assistant", "That hat costs")])
+    prompt = builder.continued(messages, blocks)
+    assert prompt.text == builder.chat_text(messages[:2]) + "That hat costs"
+    assert prompt.spans[-1].end_char == len(prompt.text)
+    assert prompt.spans[-1].end_token == len(prompt.token_ids)
+
+
+def test_a_template_that_changes_a_begun_answer_refuses_it(tiny_model: ModelManifest) -> None:
+    source = "{% for message in messages %}{{ message.content | upper }}\n{% endfor %}"
+    builder = PromptBuilder(HfTokenizer(tiny_model.tokenizer), JinjaTemplate(source))
+    messages, blocks = blocks_of([["Hats"], ["The hat"]])
+    with pytest.raises(InvalidRequest, match="does not support assistant message prefill"):
+        builder.continued(messages, blocks)

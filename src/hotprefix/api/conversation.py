@@ -13,12 +13,14 @@ from hotprefix.prompt.spans import ContentBlock
 @dataclass(slots=True)
 class Conversation:
     """Built message by message. `blocks[i]` are the content blocks of `messages[i]`, and their texts
-    put together are its content. Markers name blocks by their number over all messages."""
+    put together are its content. Markers name blocks by their number over all messages. If it
+    `is_begun`, the last message is the beginning of the answer."""
 
     messages: list[dict[str, Any]] = field(default_factory=list)
     blocks: list[list[ContentBlock]] = field(default_factory=list)
     markers: list[Marker] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    is_begun: bool = False
 
     def add(self, message: dict[str, Any], blocks: Sequence[tuple[ContentBlock, str | None]]) -> None:
         """A message, and for each of its blocks the TTL name of the marker at its end, if any."""

@@ -50,6 +50,7 @@ class Preprocessing:
             messages=[dict(message) for message in after.messages],
             blocks=[list(group) for group in after.blocks],
             warnings=conversation.warnings,
+            is_begun=conversation.is_begun,
         )
         done.markers = _moved(conversation, done)
         return Prepared(done, after.tools, report)

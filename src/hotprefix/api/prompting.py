@@ -54,7 +54,8 @@ class Prompting:
         def build() -> tuple[Prepared, SpannedPrompt]:
             done = self._preprocessing.conversation(steps, conversation, tools)
             talk = done.conversation
-            return done, prompts.spanned(talk.messages, talk.blocks, done.tools, variables, tenant)
+            render = prompts.continued if talk.is_begun else prompts.spanned
+            return done, render(talk.messages, talk.blocks, done.tools, variables, tenant)
 
         done, prompt = await self._in_worker(build, "messages")
         talk = done.conversation

@@ -32,7 +32,7 @@ from hotprefix.sessions.sessions import Sessions
 class Prompts(Protocol):
     """Makes prompts out of requests (`hotprefix.prompt.builder.PromptBuilder` is one).
 
-    Both verbs raise `ContextLengthExceeded`, for texts that can't fit before tokenising them.
+    The verbs raise `ContextLengthExceeded`, for texts that can't fit before tokenising them.
     """
 
     def chat(
@@ -53,6 +53,20 @@ class Prompts(Protocol):
         tenant: str,
     ) -> SpannedPrompt:
         """As `chat`, with the places of the content blocks; `blocks[i]` are those of message i."""
+        ...
+
+    def continued(
+        self,
+        messages: Sequence[Message],
+        blocks: Sequence[Sequence[ContentBlock]],
+        tools: Sequence[Tool],
+        variables: Mapping[str, Any],
+        tenant: str,
+    ) -> SpannedPrompt:
+        """As `spanned`, up to the end of the last message, an answer that was begun.
+
+        Raises `InvalidRequest` where the template does not allow that.
+        """
         ...
 
     def measured(

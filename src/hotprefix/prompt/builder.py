@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from hotprefix.base.errors import ContextLengthExceeded
+from hotprefix.base.errors import ContextLengthExceeded, InvalidRequest
 from hotprefix.prompt.answers import AnswerMemory
 from hotprefix.prompt.chat import ChatTemplate, Message, Tool
 from hotprefix.prompt.offsets import TokenOffsets
@@ -65,6 +65,31 @@ class PromptBuilder:
         text = self.chat_text(messages, tools, variables)
         return self._with_spans(text, self._encode(text, tenant), messages, blocks, (tools, variables))
 
+    def continued(
+        self,
+        messages: Sequence[Message],
+        blocks: Sequence[Sequence[ContentBlock]],
+        tools: Sequence[Tool] = (),
+        variables: Mapping[str, Any] | None = None,
+        tenant: str = "",
+    ) -> SpannedPrompt:
+        """As `spanned`, but the last message is an answer that was begun: the prompt ends with its text,
+        without the template's end of the turn.
+
+        Raises `InvalidRequest` if the template does not render that text as it stands.
+        """
+        ended = dict(variables or {}) | {"add_generation_prompt": False}
+        whole = self.chat_text(messages, tools, ended)
+        ends = block_ends(lambda some: self.chat_text(some, tools, ended), whole, messages, blocks)
+        text = whole[: ends[-1]] if ends else ""
+        if not (blocks[-1] and text.endswith(blocks[-1][-1].text)):
+            raise InvalidRequest(
+                "This model does not support assistant message prefill: its chat template changes the text. "
+                "The conversation must end with a user message.",
+                param="messages",
+            )
+        return self._located(text, self._encode(text, tenant), blocks, ends)
+
     def measured(
         self,
         messages: Sequence[Message],
@@ -86,8 +111,17 @@ class PromptBuilder:
         rest: tuple[Sequence[Tool], Mapping[str, Any] | None],
     ) -> SpannedPrompt:
         tools, variables = rest
-        flat = [block for group in blocks for block in group]
         ends = block_ends(lambda some: self.chat_text(some, tools, variables), text, messages, blocks)
+        return self._located(text, ids, blocks, ends)
+
+    def _located(
+        self,
+        text: str,
+        ids: Sequence[int],
+        blocks: Sequence[Sequence[ContentBlock]],
+        ends: Sequence[int],
+    ) -> SpannedPrompt:
+        flat = [block for group in blocks for block in group]
         counts = self._offsets.counts(text, ids, ends)
         spans = [BlockSpan(*place) for place in zip(flat, ends, counts, strict=True)]
         return SpannedPrompt(text, tuple(ids), tuple(spans))

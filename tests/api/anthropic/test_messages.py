@@ -63,6 +63,7 @@ async def test_the_events_of_a_stream(server: Server) -> None:
     delta = {"type": "content_block_delta", "index": 0}
     assert shown[1:] == [
         {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}},
+        {"type": "ping"},
         delta | {"delta": {"type": "text_delta", "text": "H"}},
         delta | {"delta": {"type": "text_delta", "text": "i"}},
         {"type": "content_block_stop", "index": 0},
@@ -276,10 +277,44 @@ async def test_bad_requests(server: Server, fields: Any, place: str) -> None:
     assert f"'{place}'" in body["error"]["message"]
 
 
-async def test_an_answer_that_was_begun_is_not_gone_on_with(server: Server) -> None:
-    response = await ask(server, messages=[*HELLO, {"role": "assistant", "content": "I"}])
+@pytest.mark.parametrize("content", ["The hat", [text("The "), text("hat")]])
+async def test_an_answer_that_was_begun_is_gone_on_with(server: Server, content: Any) -> None:
+    server.engine.reply = lambda prompt: " is red."
+    messages = [*HELLO, {"role": "assistant", "content": content}]
+    body = (await ask(server, messages=messages)).json()
+    prompt = bytes(server.engine.seen[0].prompt_ids).decode()
+    assert prompt == f"user: {SAID}\nassistant: The hat"
+    assert body["content"] == [text(" is red.")]
+    asked = {"model": "scripted", "messages": messages}
+    counted = await server.client.post(f"{MESSAGES}/count_tokens", json=asked)
+    assert counted.json()["input_tokens"] == body["usage"]["input_tokens"] == len(prompt.encode())
+
+
+@pytest.mark.parametrize(
+    ("content", "fields", "complaint"),
+    [
+        ("The hat ", {}, "final assistant content cannot end with trailing whitespace"),
+        ("{", {"thinking": {"type": "enabled", "budget_tokens": 1024}}, "beside 'thinking'"),
+        ("{", {"tools": [WEATHER], "tool_choice": {"type": "any"}}, "beside 'tool_choice'"),
+        (
+            "{",
+            {"output_config": {"format": {"type": "json_schema", "schema": {"type": "object"}}}},
+            "beside 'output_config.format'",
+        ),
+        ([{"type": "thinking", "thinking": "Hm.", "signature": "x"}], {}, "has text and nothing else"),
+        (
+            [text("I look."), {"type": "tool_use", "id": "t", "name": "weather", "input": {}}],
+            {"tools": [WEATHER]},
+            "the results of tools belong into a user message",
+        ),
+    ],
+)
+async def test_beginnings_that_nothing_can_go_on_from(
+    server: Server, content: Any, fields: dict[str, Any], complaint: str
+) -> None:
+    response = await ask(server, messages=[*HELLO, {"role": "assistant", "content": content}], **fields)
     assert response.status_code == 400
-    assert "last message must be the user's" in response.json()["error"]["message"]
+    assert complaint in response.json()["error"]["message"]
 
 
 async def test_types_and_statuses(server: Server) -> None:

@@ -76,6 +76,25 @@ def test_tools(remote: Remote, client: anthropic.Anthropic, stream: bool) -> Non
     assert answer.content[0].to_dict()["text"] == "Sunny."
 
 
+@pytest.mark.parametrize("stream", [True, False])
+def test_an_answer_that_was_begun(remote: Remote, client: anthropic.Anthropic, stream: bool) -> None:
+    remote.engine.reply = lambda prompt: ' "red"}' if prompt.endswith('assistant: {"color":') else "?"
+    asked: Any = ASKED | {"messages": [*HELLO, {"role": "assistant", "content": '{"color":'}]}
+    if stream:
+        with client.messages.stream(**asked) as events:
+            message = events.get_final_message()
+    else:
+        message = client.messages.create(**asked)
+    assert message.content[0].to_dict()["text"] == ' "red"}'
+
+
+def test_a_ping_is_passed_over(client: anthropic.Anthropic) -> None:
+    with client.messages.with_streaming_response.create(**ASKED, stream=True) as raw:
+        assert "event: ping" in list(raw.iter_lines())
+    kinds = [event.type for event in client.messages.create(**ASKED, stream=True)]
+    assert kinds[:3] == ["message_start", "content_block_start", "content_block_delta"]
+
+
 def test_create_then_read(claude: anthropic.Anthropic) -> None:
     created = claude.messages.create(**ASKED, system=SYSTEM).usage
     assert created.cache_creation is not None

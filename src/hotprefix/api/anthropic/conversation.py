@@ -33,10 +33,8 @@ def anthropic_conversation(request: Prompted, profile: Profile, reader: MarkerRe
     for number, message in enumerate(request.messages):
         builder.message(message, f"messages[{number}]")
     if request.messages[-1].role == "assistant":
-        raise InvalidRequest(
-            "This server does not go on with an answer that was begun: the last message must be the user's.",
-            param=f"messages[{len(request.messages) - 1}]",
-        )
+        _require_prefill(request, builder.conversation)
+        builder.conversation.is_begun = True
     builder.automatic(request.cache_control, profile)
     if request.thinks:
         reader.warnings.append("thinking has no effect: the model answers as its template has it")
@@ -48,6 +46,25 @@ def anthropic_conversation(request: Prompted, profile: Profile, reader: MarkerRe
 
 def _tools_are_cached(profile: Profile) -> bool:
     return profile.explicit is not None and profile.explicit.tool_markers is ToolMarkers.CACHED
+
+
+def _require_prefill(request: Prompted, conversation: Conversation) -> None:
+    """Raise `InvalidRequest` unless the last message is text that an answer can go on from."""
+    path = f"messages[{len(request.messages) - 1}]"
+    culprit = request.fixed_opening
+    if culprit is not None:
+        raise InvalidRequest(f"An answer can't be begun in '{path}' beside '{culprit}'.", param=path)
+    last = conversation.messages[-1]
+    if last["role"] != "assistant" or "tool_calls" in last or not last["content"]:
+        raise InvalidRequest(
+            f"Invalid value for '{path}': an answer that was begun has text and nothing else; the results of "
+            "tools belong into a user message behind it.",
+            param=path,
+        )
+    if last["content"][-1].isspace():
+        raise InvalidRequest(
+            "messages: final assistant content cannot end with trailing whitespace", param=path
+        )
 
 
 class _Builder:

@@ -109,6 +109,18 @@ class Prompted(Wire):
         return self.thinking is not None and self.thinking.get("type") != "disabled"
 
     @property
+    def fixed_opening(self) -> str | None:
+        """A field that decides how an answer begins, if one is given: it does not go with an answer that
+        was begun, nor with none at all."""
+        choice = self.tool_choice
+        given = {
+            "thinking": self.thinks,
+            "tool_choice": choice is not None and choice.type in ("any", "tool"),
+            "output_config.format": self.output_config is not None and self.output_config.format is not None,
+        }
+        return next((name for name, is_given in given.items() if is_given), None)
+
+    @property
     def variables(self) -> dict[str, Any]:
         """What the chat template gets beside messages and tools."""
         off = self.thinking is not None and self.thinking.get("type") == "disabled"
@@ -129,16 +141,7 @@ class MessagesRequest(Prompted):
 
     @model_validator(mode="after")
     def _warms_only(self) -> Self:
-        choice = self.tool_choice
-        forced = choice is not None and choice.type in ("any", "tool")
-        format_wanted = self.output_config is not None and self.output_config.format is not None
-        against = {
-            "stream": self.stream,
-            "thinking": self.thinks,
-            "tool_choice": forced,
-            "output_config.format": format_wanted,
-        }
-        culprit = next((name for name, given in against.items() if given), None)
+        culprit = "stream" if self.stream else self.fixed_opening
         if self.max_tokens == 0 and culprit is not None:
             raise PydanticCustomError(
                 "warm", "0 can't be combined with '{culprit}'", {"field": "max_tokens", "culprit": culprit}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -47,6 +47,7 @@ class MessageShower:
         self._reader = reader
         self._head = head
         self._content = ContentWriter()
+        self._has_pinged = False
         self._stop: dict[str, Any] = {"stop_reason": None, "stop_sequence": None}
 
     def start(self, bill: Bill) -> bytes:
@@ -54,7 +55,7 @@ class MessageShower:
         return _events([{"type": "message_start", "message": message}])
 
     def show(self, prompt: int, delta: Delta) -> bytes:
-        return _events(self._take(delta))
+        return _events(self._with_ping(self._take(delta)))
 
     def end(self, bill: Bill) -> bytes:
         last = {"type": "message_delta", "delta": self._stop, "usage": delta_usage(bill)}
@@ -69,6 +70,14 @@ class MessageShower:
     def whole(self, bill: Bill) -> dict[str, Any]:
         body = {"content": self._content.blocks, "usage": message_usage(bill)}
         return self._head.message() | self._stop | body
+
+    def _with_ping(self, events: Iterable[Event]) -> Iterator[Event]:
+        """Anthropic sends a `ping` behind the first block's start; clients have to pass over it."""
+        for event in events:
+            yield event
+            if event["type"] == "content_block_start" and not self._has_pinged:
+                self._has_pinged = True
+                yield {"type": "ping"}
 
     def _take(self, delta: Delta) -> list[Event]:
         parts = list(self._reader.push(delta.text))
