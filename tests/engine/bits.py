@@ -68,6 +68,7 @@ class Bench:
         engine = load_engine(
             manifest, model, self.answers, settings, NullObserver(), SystemClock(), self.sampler
         )
+        self.engine = engine
         self.stepper = engine.stepper
         self._count = 0
 
