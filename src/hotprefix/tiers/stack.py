@@ -202,6 +202,9 @@ class TierStack:
                 tier.touch((job.key,))
             if names:
                 self._put(self._storage.encode(job.key, job.position, job.tokens, job.data), names)
+        except ValueError:
+            # The codec keeps whole blocks only.
+            self._drop()
         finally:
             with self._lock:
                 self._pending.pop(job.key, None)
@@ -237,7 +240,11 @@ class TierStack:
                     self._put(record, self._placement.demote(facts, tier.name, self._views(key)))
 
     def _cancelled(self, job: Store) -> None:
+        self._drop()
         with self._lock:
-            self._dropped += 1
             if self._pending.get(job.key) is job:
                 del self._pending[job.key]
+
+    def _drop(self) -> None:
+        with self._lock:
+            self._dropped += 1

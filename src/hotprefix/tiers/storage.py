@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hotprefix.base.ids import BlockKey
-from hotprefix.pages.codecs.base import BlockCodec, BrokenPayload
+from hotprefix.pages.codecs.base import BlockCodec
 from hotprefix.tiers.base import Record
 
 
@@ -41,7 +41,7 @@ class BlockStorage:
         self._readable = {**(readable or {}), codec.name: codec}
 
     def encode(self, key: BlockKey, position: int, tokens: int, data: NDArray[np.uint8]) -> Record:
-        """The record of a block."""
+        """The record of a block. Raises `ValueError` if the codec can't keep so many tokens of one."""
         payload = self._codec.encode(data, position, tokens)
         return Record(key, self.scope, self._codec.name, position, tokens, payload)
 
@@ -53,6 +53,7 @@ class BlockStorage:
         data = np.empty(self.block_bytes, np.uint8)
         try:
             codec.decode(record.payload, record.position, record.tokens, data)
-        except BrokenPayload:
+        except ValueError:
+            # `BrokenPayload`, or a count of tokens that the codec's blocks can't have.
             return None
         return Fetched(key, record.position, record.tokens, data)
