@@ -13,6 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition,
 from hotprefix.engine.request import FinishReason
 from hotprefix.engine.settings import DecodeMode, EngineSettings
 from tests.engine.fake_model import EOS
+from tests.engine.tiers import Tiers
 from tests.engine.worlds import LOWER, Answer, World
 
 LONGEST = 28
@@ -29,6 +30,7 @@ class EngineMachine(RuleBasedStateMachine):
         chunk=st.sampled_from([1, 5, 16, 64]),
         running=st.sampled_from([2, 8, 128]),
         logits=st.sampled_from([0, 258 * 4 * 2, 1 << 20]),
+        ram=st.sampled_from([0, 0, 3000, 1 << 20]),
     )
     def build(
         self,
@@ -39,6 +41,7 @@ class EngineMachine(RuleBasedStateMachine):
         chunk: int,
         running: int,
         logits: int,
+        ram: int,
     ) -> None:
         self.world = World(
             blocks,
@@ -52,6 +55,7 @@ class EngineMachine(RuleBasedStateMachine):
                 logits_bytes=logits,
             ),
             alphabet=[EOS, *LOWER[:12]],
+            tiers=Tiers(ram) if ram else None,
         )
         self.broken: list[Answer] = []
 
@@ -103,10 +107,16 @@ class EngineMachine(RuleBasedStateMachine):
     def step(self, count: int) -> None:
         self.world.step(count)
 
+    @rule()
+    def rest(self) -> None:
+        """Nothing is asked for a while."""
+        self.world.rest()
+
     def teardown(self) -> None:
         if not hasattr(self, "world"):
             return
         self.world.run()
+        self.world.stepper.close()
         broken = {id(answer) for answer in self.broken}
         for answer in self.world.answers:
             expected = self.world.expected(answer)

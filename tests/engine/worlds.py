@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from collections.abc import Sequence as Tokens
 from dataclasses import dataclass, field
+from queue import Queue
 from typing import Any
 
 from hotprefix.base.clock import ManualClock
@@ -14,6 +16,7 @@ from hotprefix.cache.logits import LogitsStore
 from hotprefix.cache.pins import PinBoard
 from hotprefix.cache.prefix import PrefixCache
 from hotprefix.cache.rules import ReuseRules
+from hotprefix.cache.tiering import Tiering
 from hotprefix.cache.uncached import UncachedCache
 from hotprefix.engine.grammar import GrammarCompiler
 from hotprefix.engine.observer import EngineGauges, NullObserver
@@ -21,6 +24,10 @@ from hotprefix.engine.request import Delta, FinishReason, GenerationRequest, Sam
 from hotprefix.engine.scheduler import Batch, Scheduler
 from hotprefix.engine.settings import DecodeMode, EngineSettings
 from hotprefix.engine.stepper import Parts, Stepper
+from hotprefix.engine.strategy.base import Bounds
+from hotprefix.engine.strategy.catalogue import Strategies
+from hotprefix.engine.strategy.choice import StrategyChoice
+from hotprefix.engine.strategy.compactor import Compactor
 from hotprefix.keys.scope import CacheScope
 from hotprefix.kv import invariants
 from hotprefix.kv.accounts import Accounts
@@ -28,6 +35,7 @@ from hotprefix.kv.policy import POLICIES
 from hotprefix.kv.policy.quota import QuotaPolicy
 from hotprefix.kv.pool import BlockPool, BlockState
 from hotprefix.kv.tree import BlockTree
+from hotprefix.tiers.stack import TierStack
 from tests.engine.fake_model import EOS, VOCAB, FakeModel, byte_tokenizer, letters
 
 LOWER = letters("abcdefghijklmnopqrstuvwxyz")
@@ -72,8 +80,8 @@ class Recorder(NullObserver):
 class RecordingScheduler(Scheduler):
     """The scheduler, with every batch it made."""
 
-    def __init__(self, cache: KvCache, settings: EngineSettings) -> None:
-        super().__init__(cache, settings)
+    def __init__(self, cache: KvCache, settings: EngineSettings, compactor: Compactor | None = None) -> None:
+        super().__init__(cache, settings, compactor)
         self.batches: list[Batch] = []
 
     def fill(self, batch: Batch) -> None:
@@ -136,6 +144,7 @@ class World:
         granularity: int = 1,
         alphabet: Tokens[int] = LOWER,
         reserve: int = 0,
+        tiers: Callable[[FakeModel], TierStack] | None = None,
     ) -> None:
         self.settings = settings if settings is not None else EngineSettings()
         self.pool = BlockPool(blocks)
@@ -143,9 +152,13 @@ class World:
         if self.settings.decode is DecodeMode.EXACT:
             self.model.least, self.model.granularity = 2, granularity
         self.cache = self._cache(block, granularity, reserve)
-        self.scheduler = RecordingScheduler(self.cache, self.settings)
+        compactor = Compactor(self.cache, self.model, self.model)
+        self.scheduler = RecordingScheduler(self.cache, self.settings, compactor)
+        room = self.cache.usable_blocks * block
         self.clock = ManualClock()
         self.observer = Recorder()
+        self.inbox: Queue[Callable[[], None]] = Queue()
+        self.tiering = self._tiering(tiers)
         tokenizer = byte_tokenizer()
         parts = Parts(
             cache=self.cache,
@@ -156,11 +169,13 @@ class World:
             eos_ids=(EOS,),
             vocab_size=VOCAB,
             block_bytes=1,
-            max_tokens=self.cache.usable_blocks * block,
+            strategies=Strategies(self.settings.strategy, Bounds(room, room, block)),
             root_for=lambda tenant: CacheScope("fake", "digests", tenant=tenant).root(),
             pins=PinBoard(self.cache, blocks // 2) if isinstance(self.cache, PrefixCache) else None,
+            tiering=self.tiering,
         )
         self.stepper = Stepper(parts, self.clock, self.observer)
+        self.stepper.connect(self.inbox.put)
         self.answers: list[Answer] = []
         self._ids = itertools.count()
 
@@ -171,13 +186,19 @@ class World:
         *,
         n: int = 1,
         tenant: str = "",
+        strategy: StrategyChoice | None = None,
         **sampling: Any,
     ) -> Answer:
         """Put a request into the line, greedy if not told otherwise."""
         ids = letters(prompt) if isinstance(prompt, str) else list(prompt)
         sampling.setdefault("temperature", 0.0)
         request = GenerationRequest(
-            RequestId(f"r{next(self._ids)}"), ids, Sampling(max_tokens=max_tokens, **sampling), n, tenant
+            RequestId(f"r{next(self._ids)}"),
+            ids,
+            Sampling(max_tokens=max_tokens, **sampling),
+            n,
+            tenant,
+            strategy,
         )
         answer = Answer(request)
         self.stepper.enqueue(self.stepper.prepare(request, answer.deltas.append))
@@ -187,6 +208,7 @@ class World:
     def step(self, count: int = 1) -> None:
         """So many steps, with the books checked after each."""
         for _ in range(count):
+            self.receive()
             self.stepper.step()
             self.clock.advance(0.001)
             self.check()
@@ -194,13 +216,31 @@ class World:
     def run(self, limit: int = 3000) -> None:
         """Steps until there is nothing to do; everything has ended then and nothing has leaked."""
         for _ in range(limit):
-            if self.stepper.idle:
+            self.receive(wait=self.stepper.idle)
+            if self.stepper.idle and not self._is_fetching:
                 break
             self.step()
         assert self.stepper.idle, "the engine does not come to an end"
         for answer in self.answers:
             answer.check_ended_once()
         self.check_nothing_leaked()
+
+    @property
+    def _is_fetching(self) -> bool:
+        return self.tiering is not None and self.tiering.wait_at_most() is not None
+
+    def receive(self, *, wait: bool = False) -> None:
+        """Run what the tiers' threads have posted; with `wait`, until no request waits for them."""
+        while not self.inbox.empty() or (wait and self._is_fetching):
+            self.inbox.get(timeout=10)()
+            self.check()
+
+    def rest(self) -> None:
+        """What the engine does when there is nothing to do: save, here to the end."""
+        while self.stepper.save_some():
+            pass
+        if self.tiering is not None:
+            assert self.tiering.stack.flush(10)
 
     def ask(self, prompt: str | Tokens[int], max_tokens: int | None = 8, **options: Any) -> Answer:
         """Submit and run to the end."""
@@ -210,10 +250,11 @@ class World:
 
     def expected(self, answer: Answer) -> list[int]:
         """What the twin says to the prompt of a greedy request."""
-        sampling = answer.request.sampling
-        room = self.pool.size * self.cache.block_size - len(answer.request.prompt_ids)
+        sampling, prompt = answer.request.sampling, answer.request.prompt_ids
+        strategy = self.stepper.strategy_of(answer.request)
+        room = strategy.longest_answer(len(prompt))
         count = room if sampling.max_tokens is None else min(room, sampling.max_tokens)
-        tokens = self.model.greedy(answer.request.prompt_ids, count)
+        tokens = self.model.greedy(prompt, count, strategy.cutter)
         return tokens[:-1] if tokens[-1] == EOS else tokens
 
     def check(self) -> None:
@@ -236,6 +277,11 @@ class World:
         assert len(flights) == 0 and not flights._claims and not flights._followed
         if isinstance(self.cache, PrefixCache):
             assert len(self.cache.leases) == 0
+
+    def _tiering(self, tiers: Callable[[FakeModel], TierStack] | None) -> Tiering | None:
+        if tiers is None or not isinstance(self.cache, PrefixCache):
+            return None
+        return Tiering(self.cache, self.model, tiers(self.model), self.clock)
 
     def _cache(self, block: int, granularity: int, reserve: int) -> KvCache:
         exact = self.settings.decode is DecodeMode.EXACT

@@ -154,9 +154,7 @@ class Tiering:
 
     def save_some(self, count: int) -> bool:
         """Save at most `count` blocks; whether there may be more. For idle times."""
-        if self._urgent:
-            return self._save(self._urgent, count)
-        return self._save(self._later, count)
+        return self._save(self._urgent, count) or self._save(self._later, count)
 
     def close(self, timeout: float) -> None:
         """Save what is in the arena and not yet outside, as far as `timeout` seconds allow."""
