@@ -34,6 +34,7 @@ class EngineMachine(RuleBasedStateMachine):
     )
     def build(
         self,
+        *,
         blocks: int,
         granularity: int,
         policy: str | None,

@@ -1,4 +1,4 @@
-"""Tiers around the fake model's bytes: real stores, real threads, and a codec that keeps slots as they are."""
+"""Tiers around the fake model's bytes: real stores and threads, and a codec that keeps slots as they are."""
 
 from __future__ import annotations
 

@@ -14,10 +14,13 @@ import structlog
 from hotprefix.base.clock import Clock
 from hotprefix.base.errors import ContextLengthExceeded, Draining, InvalidRequest, Overloaded
 from hotprefix.base.ids import BlockKey, RequestId
+from hotprefix.cache.eviction_log import EvictionLog
+from hotprefix.cache.tiering import Tiering
 from hotprefix.engine.front import ServedModel
 from hotprefix.engine.mailbox import Mailboxes
 from hotprefix.engine.request import Delta, DeltaSink, FinishReason, GenerationRequest
 from hotprefix.engine.stepper import Stepper
+from hotprefix.keys.chain import TokenHistory
 from hotprefix.keys.zones import PublicZone
 from hotprefix.tenants.quota import TenantQuota
 
@@ -77,6 +80,11 @@ class Engine:
         """The state behind the thread: for tests and for looking at it once stopped."""
         return self._stepper
 
+    @property
+    def tiering(self) -> Tiering | None:
+        """What is behind the arena; None if nothing is."""
+        return self._stepper.tiering
+
     def start(self) -> None:
         """Start the thread. `wait_ready` waits for the end of the warm-up."""
         self._thread.start()
@@ -100,6 +108,17 @@ class Engine:
             raise InvalidRequest("The prompt is empty: it has no token at all.", param="prompt")
         if max(request.prompt_ids) >= self._stepper.vocab_size or min(request.prompt_ids) < 0:
             raise InvalidRequest(f"Token ids must lie in [0, {self._stepper.vocab_size}).", param="prompt")
+        strategy = self._stepper.strategy_of(request)
+        strategy.check(tokens, request.sampling.max_tokens)
+        if strategy.cutter is None:
+            self._require_fit(tokens)
+        if self._stopping or self._closed:
+            raise Draining(_DRAINING)
+        if len(self._in_flight) >= limits.max_waiting:
+            raise Overloaded(f"{len(self._in_flight)} requests are in the line already. Try again soon.")
+
+    def _require_fit(self, tokens: int) -> None:
+        limits = self._limits
         if tokens >= limits.context_length:
             raise ContextLengthExceeded(
                 f"This model's context is {limits.context_length} tokens, and the prompt alone has {tokens}. "
@@ -112,10 +131,6 @@ class Engine:
                 "Shorten the messages, or start the server with a larger --kv-arena.",
                 param="messages",
             )
-        if self._stopping or self._closed:
-            raise Draining(_DRAINING)
-        if len(self._in_flight) >= limits.max_waiting:
-            raise Overloaded(f"{len(self._in_flight)} requests are in the line already. Try again soon.")
 
     def submit(self, request: GenerationRequest, sink: DeltaSink) -> None:
         """Hand a request to the engine; `sink` gets its deltas on the engine's thread.
@@ -154,8 +169,8 @@ class Engine:
         return self._stepper.cache.block_size
 
     @property
-    def evicted_blocks(self) -> int:
-        return self._stepper.cache.gauges().evicted
+    def evictions(self) -> EvictionLog:
+        return self._stepper.cache.evictions
 
     @property
     def kv_format(self) -> str:
@@ -164,6 +179,9 @@ class Engine:
     def publish(self, zone: PublicZone) -> None:
         """Let all tenants read the prefixes of `zone` together."""
         self._stepper.publish(zone)
+
+    def history(self, tenant: str, token_ids: Sequence[int]) -> TokenHistory:
+        return self._stepper.history(tenant, token_ids)
 
     def root_for(self, tenant: str) -> BlockKey:
         return self._stepper.root_for(tenant)

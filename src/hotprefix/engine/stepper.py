@@ -25,6 +25,9 @@ from hotprefix.engine.sampler import Sampler
 from hotprefix.engine.scheduler import Batch, Scheduler
 from hotprefix.engine.sequence import RequestState, Sequence
 from hotprefix.engine.shares import Shares
+from hotprefix.engine.strategy.base import Strategy
+from hotprefix.engine.strategy.catalogue import Strategies
+from hotprefix.engine.strategy.watch import AttentionWatch
 from hotprefix.keys.chain import TokenHistory
 from hotprefix.keys.zones import PublicZone
 from hotprefix.prompt.answers import AnswerMemory
@@ -42,8 +45,9 @@ _CLOSING_SECONDS = 15.0
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What a stepper works with. `root_for` gives a tenant's scope root; `max_tokens` is the most
-    that prompt and answer may have together; `answers` keeps the ids of answers for later turns."""
+    """What a stepper works with. `root_for` gives a tenant's scope root; `strategies` say how much of the
+    arena a request may have; `answers` keeps the ids of answers for later turns; `watch`, if there is
+    one, notes what attention does with cached tokens."""
 
     cache: KvCache
     runner: ModelRunner
@@ -53,11 +57,12 @@ class Parts:
     eos_ids: tuple[int, ...]
     vocab_size: int
     block_bytes: int
-    max_tokens: int
+    strategies: Strategies
     root_for: Callable[[str], BlockKey]
     answers: AnswerMemory | None = None
     pins: PinBoard | None = None
     tiering: Tiering | None = None
+    watch: AttentionWatch | None = None
     sampler: Sampler = field(default_factory=Sampler)
 
 
@@ -90,21 +95,32 @@ class Stepper:
         """The KV cache, for checkers."""
         return self._parts.cache
 
+    @property
+    def tiering(self) -> Tiering | None:
+        """What is behind the arena; None if nothing is."""
+        return self._parts.tiering
+
     def compile(self, grammar: Grammar) -> None:
         """Have a grammar ready for `prepare`. Safe on any thread; raises `InvalidRequest`."""
         self._parts.grammars.check(grammar)
 
+    def strategy_of(self, request: GenerationRequest) -> Strategy:
+        """How a request uses the arena. Safe on any thread; raises `InvalidRequest`."""
+        return self._parts.strategies.choose(request.strategy)
+
     def prepare(self, request: GenerationRequest, sink: DeltaSink) -> RequestState:
-        """Build what a request needs. Safe on any thread; raises `InvalidRequest` for a bad grammar."""
+        """Build what a request needs. Safe on any thread; raises `InvalidRequest` for a bad grammar or
+        strategy."""
         state = RequestState(request, sink, self._clock.now())
         parts, sampling = self._parts, request.sampling
         root = parts.root_for(request.tenant)
-        room = parts.max_tokens - len(request.prompt_ids)
+        strategy = self.strategy_of(request)
+        room = strategy.longest_answer(len(request.prompt_ids))
         for index in range(request.n):
             matcher = parts.grammars.matcher(sampling.grammar) if sampling.grammar is not None else None
             row = RowState(sampling, parts.vocab_size, request.prompt_ids, choice=index, matcher=matcher)
             history = self._history(root, request.prompt_ids)
-            sequence = Sequence(state, index, history, row, parts.tokenizer.stream())
+            sequence = Sequence(state, index, history, row, parts.tokenizer.stream(), strategy)
             sequence.limit = room if sampling.max_tokens is None else min(room, sampling.max_tokens)
             state.sequences.append(sequence)
         return state
@@ -157,9 +173,14 @@ class Stepper:
                 self._parts.scheduler.enqueue(sequence)
 
     def _history(self, root: BlockKey, token_ids: SequenceOf[int]) -> TokenHistory:
-        if self._zone is None:
+        zone = self._zone
+        if zone is None:
             return TokenHistory(root, token_ids, self._parts.cache.block_size)
-        return self._zone.history(root, token_ids)
+        return zone.history(root, token_ids)
+
+    def history(self, tenant: str, token_ids: SequenceOf[int]) -> TokenHistory:
+        """A tenant's tokens with the keys of their blocks."""
+        return self._history(self.root_for(tenant), token_ids)
 
     def root_for(self, tenant: str) -> BlockKey:
         """The root of a tenant's keys."""
@@ -272,6 +293,8 @@ class Stepper:
     def _compute(self, batch: Batch) -> None:
         parts = self._parts
         logits = parts.runner.run(batch.rows())
+        if parts.watch is not None:
+            parts.watch.note([(part.sequence, part.end - part.start) for part in batch.parts])
         sampled: list[Sequence] = []
         for part in batch.parts:
             wanted = part.sampled
