@@ -41,6 +41,8 @@ from hotprefix.engine.sampler import Drawn, Sampler
 from hotprefix.engine.scheduler import Scheduler
 from hotprefix.engine.settings import DecodeMode, EngineSettings
 from hotprefix.engine.stepper import Parts, Stepper
+from hotprefix.engine.strategy.base import Bounds
+from hotprefix.engine.strategy.catalogue import Strategies
 from hotprefix.keys.scope import CacheScope
 from hotprefix.models.catalogue import DEFAULT_MODEL
 from hotprefix.models.manifest import ModelManifest
@@ -119,7 +121,8 @@ class Arm:
         self._settings = settings
         self._witness = Witness()
         self._serial = 0
-        cache = build_cache(arena, settings)
+        room = (arena.blocks - 1) * kv.block_size
+        cache = build_cache(arena, settings, room)
         self._parts = Parts(
             cache=cache,
             runner=runner,
@@ -129,7 +132,7 @@ class Arm:
             eos_ids=manifest.eos_ids,
             vocab_size=runner.vocab_size,
             block_bytes=kv.block_bytes,
-            max_tokens=cache.usable_blocks * cache.block_size,
+            strategies=Strategies(settings.strategy, Bounds(room, room, cache.block_size)),
             root_for=lambda tenant: root,
             sampler=self._witness,
         )

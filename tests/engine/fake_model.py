@@ -137,19 +137,22 @@ class FakeModel:
     @property
     def block_bytes(self) -> int:
         """Bytes of a block's snapshot."""
-        return self.block_size * 16
+        return self.block_size * 24
 
     def snapshot(self, block: BlockId) -> NDArray[np.uint8]:
         """The arena's verb: a block's bytes, slot by slot."""
-        slots = np.stack([self.digests[block].view(np.int64), self.tokens[block]], axis=1)
+        slots = np.stack(
+            [self.digests[block].view(np.int64), self.tokens[block], self.positions[block]], axis=1
+        )
         return slots.view(np.uint8).reshape(-1).copy()
 
     def write(self, block: BlockId, data: NDArray[np.uint8]) -> None:
         """The arena's verb: set a block's bytes."""
         assert self._pool.state(block) is BlockState.PRIVATE
-        slots = np.asarray(data).view(np.int64).reshape(self.block_size, 2)
+        slots = np.asarray(data).view(np.int64).reshape(self.block_size, 3)
         self.digests[block] = slots[:, 0].view(np.uint64)
         self.tokens[block] = slots[:, 1]
+        self.positions[block] = slots[:, 2]
 
     def run(self, rows: Sequence[Row]) -> NDArray[np.float32]:
         """Compute a step; fails first as often as `failures` says."""

@@ -87,7 +87,8 @@ class AnswerWriter:
 
 def usage_of(state: RequestState) -> Usage:
     """Token counts of a request over all its choices so far."""
-    return Usage(len(state.request.prompt_ids), state.cached_tokens, state.completion_tokens)
+    prompt = len(state.request.prompt_ids)
+    return Usage(prompt, state.cached_tokens, state.completion_tokens, state.dropped_tokens)
 
 
 def timings_of(state: RequestState, now: float) -> Timings:

@@ -7,6 +7,7 @@ are flat over all sequences of a step; see `Runner` for their shapes.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,10 @@ from hotprefix.models.rope_graph import settle_rope
 from hotprefix.pages.format import CacheInput, KvFormat
 
 SAMPLE_INPUT = "sample_idx"
+LOOK_BACK_INPUT = "score_aggregation_window"
+"""How many of each row's last tokens count in the attention that is told; see `Told`."""
+ATTENTION_OUTPUT = "scores."
+"""Name of the attention of a layer, followed by its number."""
 HIDDEN_INPUT = "hidden_states"
 """What the second part of a cut network begins with; see `stages`."""
 KNOWN_INPUTS = frozenset(
@@ -34,11 +39,21 @@ KNOWN_INPUTS = frozenset(
         "max_context_len",
         SAMPLE_INPUT,
         HIDDEN_INPUT,
+        LOOK_BACK_INPUT,
     }
 )
 
 
-def read_paged_model(core: ov.Core, graph: Path, ropes: Sequence[Rope] = ()) -> ov.Model:
+class Told(Enum):
+    """What a paged model tells: the logits, or also the attention that each cached token got."""
+
+    LOGITS = False
+    ATTENTION = True
+
+
+def read_paged_model(
+    core: ov.Core, graph: Path, ropes: Sequence[Rope] = (), told: Told = Told.LOGITS
+) -> ov.Model:
     """Read an IR and rewrite it; it turns positions as `ropes` say, if they say anything.
 
     Raises `BrokenModelFile` or `UnsupportedModel`.
@@ -49,7 +64,8 @@ def read_paged_model(core: ov.Core, graph: Path, ropes: Sequence[Rope] = ()) -> 
         raise BrokenModelFile(f"{graph} can't be read: {_first_line(error)}") from error
     settle_rope(core, model, ropes, str(graph))
     try:
-        paged_attention_transformation(model, False, False, False, False)
+        attention = told is Told.ATTENTION
+        paged_attention_transformation(model, False, attention, attention, False)
         _gather_before_output_matrix(model)
     except RuntimeError as error:
         raise UnsupportedModel(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import functools
+from dataclasses import replace
+
 import openvino as ov
 
 from hotprefix.base.clock import Clock
@@ -17,7 +20,7 @@ from hotprefix.cache.uncached import UncachedCache
 from hotprefix.engine.engine import Engine, EngineLimits
 from hotprefix.engine.front import ServedModel
 from hotprefix.engine.grammar import GrammarCompiler
-from hotprefix.engine.graph import kv_format, read_paged_model
+from hotprefix.engine.graph import Told, kv_format, read_paged_model
 from hotprefix.engine.observer import EngineObserver
 from hotprefix.engine.rotary_of import rotary_of
 from hotprefix.engine.runner import PagedRunner
@@ -25,8 +28,10 @@ from hotprefix.engine.sampler import Sampler
 from hotprefix.engine.scheduler import Scheduler
 from hotprefix.engine.settings import DecodeMode, EngineSettings
 from hotprefix.engine.shares import floor_reserve
-from hotprefix.engine.stages import compile_network
+from hotprefix.engine.stages import LAYERED, compile_network
 from hotprefix.engine.stepper import Parts, Stepper
+from hotprefix.engine.strategy.kit import strategy_kit
+from hotprefix.engine.strategy.watch import AttentionWatch
 from hotprefix.engine.tiers import open_tiers
 from hotprefix.keys.scope import CacheScope
 from hotprefix.kv.accounts import Accounts
@@ -57,9 +62,10 @@ def load_engine(
     Raises `ModelError` if the model can't be compiled or the arena is too small for it.
     """
     core = ov.Core()
-    graph = read_paged_model(core, manifest.graph, manifest.ropes)
+    graph = read_paged_model(core, manifest.graph, manifest.ropes, told(settings))
     network = compile_network(core, graph, settings)
     kv = kv_format(*network)
+    model = replace(model, kv_precision=kv.precision, kv_bytes_per_token=kv.bytes_per_token)
     arena = BlockArena(kv, _block_count(kv, settings))
     runner = PagedRunner(network[0], arena, BlockId(arena.blocks - 1), *network[1:])
     context = manifest.context_length
@@ -68,39 +74,48 @@ def load_engine(
     cache = build_cache(arena, settings, context)
     scopes = _Scopes(manifest.fingerprint, kv.describe(), settings.secret)
     arena_tokens = cache.usable_blocks * cache.block_size
+    head_size = kv.inputs[-1].block_shape[-1]
+    rotary = functools.cache(lambda: rotary_of(core, graph, head_size))
+    kit = strategy_kit(settings.strategy, context, arena, cache, rotary)
     pins = tiering = None
     if isinstance(cache, PrefixCache):
         pins = PinBoard(cache, cache.pool.size // 2)
         if settings.tiers.is_any:
-            head_size = kv.inputs[-1].block_shape[-1]
-            stack = open_tiers(
-                settings.tiers,
-                kv,
-                lambda: rotary_of(core, graph, head_size),
-                scopes.root(TIER_SCOPE),
-                clock,
-            )
+            stack = open_tiers(settings.tiers, kv, rotary, scopes.root(TIER_SCOPE), clock)
             tiering = Tiering(cache, arena, stack, clock, pins)
     parts = Parts(
         cache=cache,
         runner=runner,
-        scheduler=Scheduler(cache, settings),
+        scheduler=Scheduler(cache, settings, kit.compactor),
         tokenizer=model.tokenizer,
         grammars=GrammarCompiler(model.tokenizer, manifest.eos_ids, runner.vocab_size),
         eos_ids=manifest.eos_ids,
         vocab_size=runner.vocab_size,
         block_bytes=kv.block_bytes,
-        max_tokens=min(context, arena_tokens),
+        strategies=kit.strategies,
         root_for=scopes.root,
         answers=answers,
         pins=pins,
         tiering=tiering,
+        watch=AttentionWatch(runner) if told(settings) is Told.ATTENTION else None,
         sampler=Sampler() if sampler is None else sampler,
     )
     limits = EngineLimits(context, arena_tokens, settings.max_waiting)
     stepper = Stepper(parts, clock, observer)
     stepper.grant(settings.quotas)
     return Engine(model, stepper, limits, clock, kv.describe())
+
+
+def told(settings: EngineSettings) -> Told:
+    """Attention is told only where it judges tokens: it costs time in every step."""
+    if settings.strategy.judge != "attention":
+        return Told.LOGITS
+    if settings.kv_precision in LAYERED:
+        raise UnsupportedModel(
+            f"attention can't judge tokens with --kv-precision {settings.kv_precision}: the network is cut "
+            "in two; choose another --kv-scorer or one precision for all layers"
+        )
+    return Told.ATTENTION
 
 
 def build_cache(arena: BlockArena, settings: EngineSettings, context: int) -> KvCache:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from hotprefix.base.ids import RequestId
+from hotprefix.engine.strategy.choice import StrategyChoice
 
 
 class FinishReason(StrEnum):
@@ -62,13 +63,15 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True)
 class GenerationRequest:
-    """One prompt, `n` answers. `tenant` separates caches; it comes from the credential."""
+    """One prompt, `n` answers. `tenant` separates caches; it comes from the credential. `strategy` None is
+    the server's."""
 
     request_id: RequestId
     prompt_ids: Sequence[int]
     sampling: Sampling = Sampling()
     n: int = 1
     tenant: str = ""
+    strategy: StrategyChoice | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,11 +85,15 @@ class TokenLogprob:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Token counts of a request so far; `cached_tokens` of the prompt came from the cache."""
+    """Token counts of a request so far; `cached_tokens` of the prompt came from the cache.
+
+    `dropped_tokens` of prompt and answer have left the cache again, as the request's strategy has it.
+    """
 
     prompt_tokens: int
     cached_tokens: int
     completion_tokens: int
+    dropped_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)

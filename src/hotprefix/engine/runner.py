@@ -11,9 +11,12 @@ from numpy.typing import NDArray
 
 from hotprefix.base.errors import LogicError
 from hotprefix.base.ids import BlockId
-from hotprefix.engine.graph import HIDDEN_INPUT, SAMPLE_INPUT, kv_format
+from hotprefix.engine.graph import ATTENTION_OUTPUT, HIDDEN_INPUT, LOOK_BACK_INPUT, SAMPLE_INPUT, kv_format
 from hotprefix.pages.arena import BlockArena
 from hotprefix.pages.format import KvFormat
+
+LOOK_BACK = 32
+"""Last tokens of a row whose attention is told: what they looked at is what the next ones will."""
 
 
 class Row(NamedTuple):
@@ -69,6 +72,12 @@ class PagedRunner:
         self._block_size = self.format.block_size
         self.vocab_size = int(parts[-1].output(0).get_partial_shape()[-1].get_length())
         self._idle = Row((0,), 0, (scratch,), False)
+        names = [name for port in parts[-1].outputs for name in port.get_names()]
+        self._attention = sorted(
+            (name for name in names if name.startswith(ATTENTION_OUTPUT)),
+            key=lambda name: int(name.removeprefix(ATTENTION_OUTPUT)),
+        )
+        self._lengths: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         # The tensors only borrow the arena's memory: both must live as long as the requests.
         self._tensors = self._lend(parts, arena)
 
@@ -93,6 +102,9 @@ class PagedRunner:
         self._set("block_indices", _joined(tables, int(blocks.sum()), np.int32))
         self._set("block_indices_begins", np.concatenate(([0], np.cumsum(blocks))).astype(np.int32))
         self._set("max_context_len", np.array(lengths.max(), dtype=np.int32))
+        if self._attention:
+            self._set(LOOK_BACK_INPUT, np.minimum(counts, LOOK_BACK).astype(np.int32))
+            self._lengths = lengths
         # The operator wants a row even where none is asked for; nobody looks at it.
         self._set(SAMPLE_INPUT, wanted if len(wanted) > 1 else np.full(2, wanted[0] if len(wanted) else 0))
         first, *others = self._requests
@@ -105,6 +117,18 @@ class PagedRunner:
             out = request.get_output_tensor(0)
         logits: NDArray[np.float32] = out.data
         return logits.reshape(-1, self.vocab_size)[: len(wanted)]
+
+    def attention(self) -> list[NDArray[np.float32]]:
+        """For each row of the last run the attention [layers, tokens] that each token in its cache got from
+        the row's last `LOOK_BACK` tokens, summed over these and over heads; for models that tell it."""
+        request = self._requests[-1]
+        shares = np.stack([request.get_tensor(name).data for name in self._attention])
+        return np.split(shares, np.cumsum(self._lengths)[:-1], axis=1)
+
+    @staticmethod
+    def looked_back(tokens: int) -> int:
+        """How many tokens of a row count in `attention`."""
+        return min(tokens, LOOK_BACK)
 
     def _set(self, name: str, values: NDArray[np.int64] | NDArray[np.int32]) -> None:
         tensor = ov.Tensor(values)

@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from hotprefix.base.errors import LogicError
-from hotprefix.base.ids import BlockId
+from hotprefix.base.ids import BlockId, BlockKey
 from hotprefix.cache.base import KvCache, ReusePlan
 from hotprefix.cache.holding import Holding
 from hotprefix.cache.single_flight import SingleFlight
 from hotprefix.engine.runner import Row
 from hotprefix.engine.sequence import Sequence
 from hotprefix.engine.settings import DecodeMode, EngineSettings
+from hotprefix.engine.strategy.compactor import Compactor
 
 _SMALLEST_CHUNK = 32
 """Tokens; smaller pieces of a prompt cost more in steps than they save in waiting."""
@@ -32,6 +33,16 @@ class Part(NamedTuple):
         """Whether the logits behind its last token are wanted."""
         return self.end == len(self.sequence.history)
 
+    @property
+    def past(self) -> int:
+        """Tokens in the cache before it: its first position."""
+        return self.start - _holding(self.sequence).dropped
+
+    @property
+    def table(self) -> list[BlockId]:
+        """The blocks that it reads and writes."""
+        return _holding(self.sequence).table
+
 
 @dataclass(slots=True)
 class Batch:
@@ -49,7 +60,7 @@ class Batch:
     def rows(self) -> list[Row]:
         """The parts as the runner wants them."""
         return [
-            Row(part.sequence.history.tokens(part.start, part.end), part.start, _table(part), part.sampled)
+            Row(part.sequence.history.tokens(part.start, part.end), part.past, part.table, part.sampled)
             for part in self.parts
         ]
 
@@ -60,12 +71,14 @@ class Scheduler:
     Admission is first come, first served, except that a prompt whose next block is being computed
     by another waits for it without holding up those behind. When a decoding sequence finds no
     block, the one that came last gives its blocks up and waits again; what it had computed stays
-    in the cache for as long as there is room.
+    in the cache for as long as there is room. A sequence whose strategy bounds its cache has it cut by
+    `compactor` when it is full and more is to be computed: at lengths that depend on nothing else.
     """
 
-    def __init__(self, cache: KvCache, settings: EngineSettings) -> None:
+    def __init__(self, cache: KvCache, settings: EngineSettings, compactor: Compactor | None = None) -> None:
         self._cache = cache
         self._settings = settings
+        self._compactor = compactor
         self._flights = SingleFlight()
         # Whoever was preempted is not let in again before a step has passed.
         self._crowded = False
@@ -100,9 +113,10 @@ class Scheduler:
         prefills = []
         for sequence in self.running:
             holding = _holding(sequence)
-            if sequence.pending == 1 and holding.computed:
+            if sequence.is_decoding:
                 exact = self._settings.decode is DecodeMode.EXACT
-                start = self._cache.redo_from(holding.computed) if exact else holding.computed
+                past = self._cache.redo_from(holding.cached) if exact else holding.cached
+                start = past + holding.dropped
                 batch.parts.append(Part(sequence, start, len(sequence.history), False))
             elif sequence.pending:
                 prefills.append(sequence)
@@ -141,13 +155,26 @@ class Scheduler:
     def _make_room(self, batch: Batch) -> None:
         """A block for the next token of everyone who decodes, by preemption if need be."""
         for sequence in list(self.running):
-            while sequence.holding is not None and not self._cache.grow(
-                sequence.holding, len(sequence.history)
-            ):
+            while sequence.holding is not None and not self._find_room(sequence, sequence.holding):
                 if len(self.running) == 1:
                     batch.starved.append(sequence)
                     break
-                self._preempt(self.running[-1], batch)
+                yielding = (other for other in reversed(self.running) if other.strategy.yields)
+                self._preempt(next(yielding, sequence), batch)
+
+    def _find_room(self, sequence: Sequence, holding: Holding) -> bool:
+        """Whether there are blocks for what is to be computed next."""
+        wanted, cutter = len(sequence.history) - holding.dropped, sequence.strategy.cutter
+        if cutter is None:
+            return self._cache.grow(holding, wanted)
+        if sequence.pending and holding.cached >= cutter.budget:
+            if self._compactor is None:
+                raise LogicError(f"nobody can cut caches for {sequence.strategy.name}")
+            if not self._compactor.compact(holding, cutter, sequence.tally):
+                return False
+            sequence.parent.dropped_tokens = max(sequence.parent.dropped_tokens, holding.dropped)
+            wanted = len(sequence.history) - holding.dropped
+        return self._cache.grow(holding, min(wanted, cutter.budget))
 
     def _preempt(self, sequence: Sequence, batch: Batch) -> None:
         self.remove(sequence)
@@ -161,7 +188,7 @@ class Scheduler:
             if sequence.waits_for is not None and self._flights.leader(sequence.waits_for) is not None:
                 blocked.append(sequence)
                 continue
-            plan = self._cache.plan(sequence.history)
+            plan = self._cache.plan(sequence.history, sequence.room)
             if self._has_leader(sequence, plan):
                 blocked.append(sequence)
                 continue
@@ -177,7 +204,7 @@ class Scheduler:
         sequence.waits_for = None
         if plan.logits is not None:
             return False
-        keys = self._flights.keys(sequence.history)
+        keys = self._claims(sequence)
         shared = plan.reused // self._cache.block_size
         leader = self._flights.leader(keys[shared]) if shared < len(keys) else None
         if leader is None:
@@ -198,8 +225,16 @@ class Scheduler:
         self.running.append(sequence)
         if plan.logits is None:
             shared = plan.reused // self._cache.block_size
-            self._flights.claim(sequence, self._flights.keys(sequence.history)[shared:])
+            self._flights.claim(sequence, self._claims(sequence)[shared:])
         return True
+
+    def _claims(self, sequence: Sequence) -> list[BlockKey]:
+        """The keys of what the sequence computes and can share: all of it, or what comes before the
+        first cut of its cache."""
+        reusable, history = sequence.room.reusable, sequence.history
+        if reusable < len(history):
+            return history.keys(reusable // history.block_size)
+        return self._flights.keys(history)
 
     def _fill_prefills(self, batch: Batch, prefills: list[Sequence], budget: int) -> None:
         """The oldest prompt has its turn in every step; those with less left pass it on half of the budget.
@@ -218,8 +253,11 @@ class Scheduler:
         self._add_prefill(batch, oldest, max(left, 1))
 
     def _add_prefill(self, batch: Batch, sequence: Sequence, wanted: int) -> int:
-        start = _holding(sequence).computed
-        end = self._cache.chunk_end(start, wanted, len(sequence.history))
+        holding, cutter = _holding(sequence), sequence.strategy.cutter
+        start, dropped, total = holding.computed, holding.dropped, len(sequence.history) - holding.dropped
+        if cutter is not None:
+            total = min(total, cutter.budget)
+        end = self._cache.chunk_end(start - dropped, wanted, total) + dropped
         batch.parts.append(Part(sequence, start, end, True))
         return end - start
 
@@ -228,7 +266,3 @@ def _holding(sequence: Sequence) -> Holding:
     if sequence.holding is None:
         raise LogicError("the sequence has no blocks")
     return sequence.holding
-
-
-def _table(part: Part) -> list[BlockId]:
-    return _holding(part.sequence).table

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from hotprefix.base.ids import BlockKey
+from hotprefix.cache.base import Room
 from hotprefix.cache.holding import Holding
 from hotprefix.cache.logits import Logits
 from hotprefix.engine.request import DeltaSink, GenerationRequest, TokenLogprob
 from hotprefix.engine.row_state import RowState
 from hotprefix.engine.stops import StopScanner
+from hotprefix.engine.strategy.base import Strategy
+from hotprefix.engine.strategy.tally import Tally
 from hotprefix.keys.chain import TokenHistory
 from hotprefix.prompt.tokenizer import TokenStream
 
@@ -19,6 +22,7 @@ class RequestState:
         "admitted_at",
         "cached_tokens",
         "completion_tokens",
+        "dropped_tokens",
         "first_token_at",
         "is_heard",
         "open_choices",
@@ -35,6 +39,7 @@ class RequestState:
         self.admitted_at: float | None = None
         self.first_token_at: float | None = None
         self.cached_tokens = 0
+        self.dropped_tokens = 0
         self.is_heard = False
         self.completion_tokens = 0
         self.open_choices = request.n
@@ -59,6 +64,8 @@ class Sequence:
         "ready_logits",
         "row",
         "stops",
+        "strategy",
+        "tally",
         "text",
         "token_at",
         "unsent",
@@ -66,9 +73,17 @@ class Sequence:
     )
 
     def __init__(
-        self, parent: RequestState, index: int, history: TokenHistory, row: RowState, text: TokenStream
+        self,
+        parent: RequestState,
+        index: int,
+        history: TokenHistory,
+        row: RowState,
+        text: TokenStream,
+        strategy: Strategy,
     ) -> None:
         self.parent = parent
+        self.strategy = strategy
+        self.tally: Tally | None = None
         self.index = index
         self.history = history
         self.row = row
@@ -87,6 +102,16 @@ class Sequence:
     def generated(self) -> int:
         """Tokens of the answer so far."""
         return len(self.history) - self.prompt_tokens
+
+    @property
+    def room(self) -> Room:
+        """What its strategy takes of the arena at the start."""
+        return self.strategy.room(len(self.history), max(0, self.limit - self.generated))
+
+    @property
+    def is_decoding(self) -> bool:
+        """Whether the next pass is for one token that was drawn."""
+        return self.pending == 1 and self.generated > 0
 
     @property
     def pending(self) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from hotprefix.engine.strategy.settings import StrategySettings
 from hotprefix.tenants.quota import TenantQuota
 from hotprefix.tiers.settings import TierSettings
 
@@ -29,7 +30,7 @@ class EngineSettings:
     prompt can delay the next token of others. `logits_bytes` bounds the logits kept for exact
     repeats. `quotas` are tenants' shares of the cache. `kv_precision` is `auto` (as the processor
     computes), an OpenVINO type name, or `layered-u8` or `layered-u4`: the first `kv_16bit_layers`
-    layers in 16 bits, the others in the named type.
+    layers in 16 bits, the others in the named type. `strategy` says how a request uses the arena.
     """
 
     arena_bytes: int = 1024 * MIB
@@ -47,3 +48,4 @@ class EngineSettings:
     secret: bytes = b""
     quotas: tuple[TenantQuota, ...] = ()
     tiers: TierSettings = field(default_factory=TierSettings)
+    strategy: StrategySettings = field(default_factory=StrategySettings)

@@ -27,16 +27,25 @@ class Rotary:
 
         A negative shift of the token's own position gives the key before the embedding.
         """
+        return self.turned(keys, *self.turn(shift))
+
+    def turn(self, shift: NDArray[np.int64]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Cosines and sines [..., rotated dimensions / 2] of a move by `shift` [...] positions."""
+        angles = shift.astype(np.float64)[..., None] * self.inverse_frequencies
+        return np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
+
+    def turned(
+        self, keys: NDArray[np.float32], cos: NDArray[np.float32], sin: NDArray[np.float32]
+    ) -> NDArray[np.float32]:
+        """Keys [..., head size] moved as `turn` gave it, cosines and sines broadcast against them."""
         half = len(self.inverse_frequencies)
-        angles = shift.astype(np.float64)[:, None] * self.inverse_frequencies
-        cos, sin = np.cos(angles).astype(np.float32), np.sin(angles).astype(np.float32)
-        out = keys.copy()
-        if self.is_half_split:
-            first, second = keys[..., :half], keys[..., half : 2 * half]
-            out[..., :half] = first * cos - second * sin
-            out[..., half : 2 * half] = second * cos + first * sin
-        else:
-            first, second = keys[..., 0 : 2 * half : 2], keys[..., 1 : 2 * half : 2]
-            out[..., 0 : 2 * half : 2] = first * cos - second * sin
-            out[..., 1 : 2 * half : 2] = second * cos + first * sin
+        out = keys.copy() if keys.shape[-1] > 2 * half else np.empty_like(keys)
+        pair = (slice(0, half), slice(half, 2 * half))
+        if not self.is_half_split:
+            pair = (slice(0, 2 * half, 2), slice(1, 2 * half, 2))
+        first, second = keys[..., pair[0]], keys[..., pair[1]]
+        np.multiply(first, cos, out=out[..., pair[0]])
+        out[..., pair[0]] -= second * sin
+        np.multiply(second, cos, out=out[..., pair[1]])
+        out[..., pair[1]] += first * sin
         return out
