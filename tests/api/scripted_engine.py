@@ -9,8 +9,10 @@ from dataclasses import replace
 from typing import Any
 
 from hotprefix.base.ids import BlockKey, RequestId
+from hotprefix.cache.eviction_log import EvictionLog
 from hotprefix.engine.front import ServedModel
 from hotprefix.engine.request import Delta, FinishReason, GenerationRequest, Timings, TokenLogprob, Usage
+from hotprefix.keys.chain import TokenHistory
 from hotprefix.keys.scope import CacheScope
 from hotprefix.keys.zones import PublicZone
 from hotprefix.tenants.quota import TenantQuota
@@ -95,6 +97,7 @@ class ScriptedEngine:
     """
 
     def __init__(self, reply: Callable[[str], str] = echo, context_length: int = 4096) -> None:
+        self.evictions = EvictionLog()
         self.pins: dict[str, int] = {}
         self._pinned: dict[str, tuple[str, list[int]]] = {}
         self.pins_fail = False
@@ -140,10 +143,6 @@ class ScriptedEngine:
         return 32
 
     @property
-    def evicted_blocks(self) -> int:
-        return 0
-
-    @property
     def kv_format(self) -> str:
         return "scripted"
 
@@ -153,6 +152,9 @@ class ScriptedEngine:
     async def grant(self, quotas: Sequence[TenantQuota]) -> Sequence[str]:
         self.quotas = tuple(quotas)
         return self.short
+
+    def history(self, tenant: str, token_ids: Sequence[int]) -> TokenHistory:
+        return TokenHistory(self.root_for(tenant), token_ids, self.block_size)
 
     def root_for(self, tenant: str) -> BlockKey:
         return CacheScope("scripted", "none", tenant=tenant).root()

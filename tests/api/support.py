@@ -144,7 +144,7 @@ async def in_process(
             named=NamedCaches(MemoryStore(), engine, prefill_with(engine), time, "scripted", NAMED_LIMITS),
             gate=gate,
             preprocess=preprocess,
-            doctor=Doctor(SnapshotMemory(), caching, time, lambda: engine.evicted_blocks),
+            doctor=Doctor(SnapshotMemory(), caching, time, engine.evictions),
             ledger=ledger,
             sessions=sessions,
         )

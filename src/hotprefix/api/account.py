@@ -23,6 +23,7 @@ class Account:
     def __init__(self, caching: Caching, doctor: Doctor, requests: Sequence[TurnRequest]) -> None:
         self._caching = caching
         self._doctor = doctor
+        self._arrived = doctor.moment
         self._turns = [caching.begin(request) for request in requests]
         self._cases: list[Case] = []
         self._first: dict[int, Usage] = {}
@@ -52,7 +53,7 @@ class Account:
     def examine(self) -> None:
         """Compare the prompts with earlier ones; a good use of the time until the first token."""
         if not self._cases:
-            self._cases = [self._doctor.open(turn) for turn in self._turns]
+            self._cases = [self._doctor.open(turn, self._arrived) for turn in self._turns]
 
     async def note(self, prompt: int, delta: Delta) -> None:
         """Learn from a delta: the first one tells what was reused, the last one everything."""

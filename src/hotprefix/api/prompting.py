@@ -14,6 +14,7 @@ from hotprefix.api.service import Service
 from hotprefix.api.wishes import current_wishes
 from hotprefix.base.errors import ContextLengthExceeded, InvalidRequest, ModelNotFound
 from hotprefix.engine.front import ServedModel
+from hotprefix.modes.imprint import Imprint, take_imprint
 from hotprefix.modes.marker import Marker
 from hotprefix.modes.turn import TurnRequest
 from hotprefix.prompt.preprocess.catalogue import StepName
@@ -51,17 +52,20 @@ class Prompting:
         """
         prompts, steps = self._service.prompts, self._wanted()
 
-        def build() -> tuple[Prepared, SpannedPrompt]:
+        engine, parameters = self._service.engine, {name: repr(value) for name, value in variables.items()}
+
+        def build() -> tuple[Prepared, SpannedPrompt, Imprint]:
             done = self._preprocessing.conversation(steps, conversation, tools)
             talk = done.conversation
             render = prompts.continued if talk.is_begun else prompts.spanned
-            return done, render(talk.messages, talk.blocks, done.tools, variables, tenant)
+            prompt = render(talk.messages, talk.blocks, done.tools, variables, tenant)
+            imprint = take_imprint(engine, tenant, engine.model.name, prompt, done.tools, parameters)
+            return done, prompt, imprint
 
-        done, prompt = await self._in_worker(build, "messages")
+        done, prompt, imprint = await self._in_worker(build, "messages")
         talk = done.conversation
         turn = await self._turn(prompt, tenant, tuple(talk.markers), talk.warnings, report_notes(done.report))
-        parameters = {name: repr(value) for name, value in variables.items()}
-        return replace(turn, tools=tuple(done.tools), parameters=parameters)
+        return replace(turn, tools=tuple(done.tools), parameters=parameters, imprint=imprint)
 
     async def measured(
         self, conversation: Conversation, tools: Sequence[Mapping[str, Any]], variables: Mapping[str, Any]
@@ -76,10 +80,17 @@ class Prompting:
         """A raw prompt as the caches take it: one content block, and no markers."""
         raw, report = await self._prepared(prompt, param) if isinstance(prompt, str) else (prompt, Report())
         ids = await self.raw(raw, param)
-        text = raw if isinstance(raw, str) else await self._in_worker(lambda: self._decoded(ids), param)
-        block = BlockSpan(ContentBlock(param, "user", text), len(text), len(ids))
-        spanned = SpannedPrompt(text, tuple(ids), (block,))
-        return await self._turn(spanned, tenant, (), (), report_notes(report))
+        engine = self._service.engine
+
+        def build() -> tuple[SpannedPrompt, Imprint]:
+            text = raw if isinstance(raw, str) else engine.model.tokenizer.decode(ids)
+            block = BlockSpan(ContentBlock(param, "user", text), len(text), len(ids))
+            spanned = SpannedPrompt(text, tuple(ids), (block,))
+            return spanned, take_imprint(engine, tenant, engine.model.name, spanned)
+
+        spanned, imprint = await self._in_worker(build, param)
+        turn = await self._turn(spanned, tenant, (), (), report_notes(report))
+        return replace(turn, imprint=imprint)
 
     async def chat(
         self,
@@ -147,9 +158,6 @@ class Prompting:
             notes, warnings = (*notes, *seen.notes), (*warnings, *seen.warnings)
         turn = TurnRequest(tenant, model.name, self._service.profile, prompt, markers, notes=notes)
         return replace(turn, warnings=tuple(warnings))
-
-    def _decoded(self, ids: Sequence[int]) -> str:
-        return self._service.engine.model.tokenizer.decode(ids)
 
     def _wanted(self) -> tuple[StepName, ...]:
         wished = current_wishes().preprocess

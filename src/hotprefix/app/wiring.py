@@ -199,7 +199,7 @@ def application(
         open_doors(settings, clock) as doors,
     ):
         caching = Caching(book, engine, clock, engine.block_size)
-        doctor = Doctor(SnapshotMemory(), caching, clock, lambda: engine.evicted_blocks, disabled)
+        doctor = Doctor(SnapshotMemory(), caching, clock, engine.evictions, disabled)
         limits = ApiSettings(
             body_limit=settings.body_limit, isolate_scenes=settings.isolate_scenes, redact=settings.redact
         )

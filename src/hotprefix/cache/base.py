@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from hotprefix.base.ids import BlockId, BlockKey
+from hotprefix.cache.eviction_log import EvictionLog
 from hotprefix.cache.holding import Holding
 from hotprefix.cache.logits import Logits
 from hotprefix.cache.recut import Places, Recut
@@ -83,6 +84,11 @@ class KvCache(Protocol):
 
     @property
     def block_size(self) -> int: ...
+
+    @property
+    def evictions(self) -> EvictionLog:
+        """Which blocks had to make room."""
+        ...
 
     @property
     def usable_blocks(self) -> int:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from hotprefix.base.errors import LogicError
 from hotprefix.base.ids import BlockId, BlockKey
 from hotprefix.cache.base import BlockCopier, CacheGauges, ReusePlan, Room
+from hotprefix.cache.eviction_log import EvictionLog
 from hotprefix.cache.holding import Holding
 from hotprefix.cache.logits import Logits, LogitsStore
 from hotprefix.cache.lookup import Lookup
@@ -46,8 +47,9 @@ class PrefixCache:
         self.leases = LeaseBook(tree)
         self.lookup = Lookup(tree, rules)
         self.quotas = quotas
-        self.on_evicted: list[Callable[[Node], None]] = []
-        self.on_sealed: list[Callable[[Node], None]] = []
+        self.evictions = EvictionLog()
+        self.on_evicted: list[Callable[[Node], None]] = [self.evictions.evicted]
+        self.on_sealed: list[Callable[[Node], None]] = [self.evictions.sealed]
         self._copier = copier
         self._evicted = 0
         self._epoch = 0

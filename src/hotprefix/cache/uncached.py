@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hotprefix.cache.base import CacheGauges, ReusePlan, Room
+from hotprefix.cache.eviction_log import EvictionLog
 from hotprefix.cache.holding import Holding
 from hotprefix.cache.logits import Logits
 from hotprefix.cache.recut import Places, Recut, RecutPlan
@@ -17,6 +18,7 @@ class UncachedCache:
     def __init__(self, pool: BlockPool, rules: ReuseRules) -> None:
         self.pool = pool
         self.rules = rules
+        self.evictions = EvictionLog()
 
     @property
     def block_size(self) -> int:

@@ -102,6 +102,7 @@ _RULES: Sequence[_Rule] = (
     store.routed_elsewhere,
     store.router_blind,
     store.best_effort,
+    store.maybe_evicted,
 )
 
 

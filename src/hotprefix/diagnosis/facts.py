@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from hotprefix.diagnosis.compare import Comparison
 from hotprefix.diagnosis.snapshot import PromptSnapshot
 from hotprefix.profiles.profile import Profile
 
@@ -68,14 +69,16 @@ class MarkerFacts:
 class StoreFacts:
     """What the store's log says of the longest entry that would have served.
 
-    `expired_for` seconds ago its lifetime `ttl` ended; `flushed` names what changed (weights,
-    template, adapter, kv_format); `failed` what went wrong. `known_to_others` is for the
-    operator's eyes: it never shows in a report.
+    `evicted` tells why blocks of the prefix had to make room; if the log of evictions has forgotten some,
+    they `may_be_evicted`. `expired_for` seconds ago its lifetime `ttl` ended; `flushed` names what
+    changed (weights, template, adapter, kv_format); `failed` what went wrong. `known_to_others` is for
+    the operator's eyes: it never shows in a report.
     """
 
     expired_for: float | None = None
     ttl: float | None = None
     evicted: Eviction | None = None
+    may_be_evicted: bool = False
     is_write_pending: bool = False
     flushed: str = ""
     failed: str = ""
@@ -115,7 +118,8 @@ class MissFacts:
 
     `matched` is None if an upstream did not report it. `known` tokens an unlimited cache would
     have had, if the store knows better than the snapshots. `money_per_million` is what a million
-    tokens cost more when computed than when read. `least` is the smallest loss worth a reason.
+    tokens cost more when computed than when read. `least` is the smallest loss worth a reason. The
+    `comparison` of the snapshots, if it was made already.
     """
 
     snapshot: PromptSnapshot
@@ -131,6 +135,7 @@ class MissFacts:
     is_best_effort: bool = False
     money_per_million: float = 0.0
     least: int = 32
+    comparison: Comparison | None = None
 
     @property
     def is_marked(self) -> bool:

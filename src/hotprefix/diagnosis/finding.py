@@ -52,8 +52,13 @@ class View:
 
 
 def view(facts: MissFacts) -> View:
-    """Compare, if there is something to compare with."""
+    """The facts with their comparison."""
+    return View(facts, facts.comparison or comparison_of(facts))
+
+
+def comparison_of(facts: MissFacts) -> Comparison:
+    """Compare, if there is something to compare with. Needs snapshots, mode and rules only."""
     if facts.earlier is None:
-        return View(facts, Comparison(0, 0, 0))
+        return Comparison(0, 0, 0)
     scope = Scope(facts.is_marked, facts.rules.minimum if facts.is_marked else 0, facts.least)
-    return View(facts, compare(facts.earlier, facts.snapshot, scope))
+    return compare(facts.earlier, facts.snapshot, scope)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hotprefix.diagnosis.facts import OFF
+from hotprefix.diagnosis.facts import OFF, Eviction
 from hotprefix.diagnosis.finding import Finding, View
 from hotprefix.diagnosis.reason import Evidence, Reason
 
@@ -68,6 +68,13 @@ def evicted(view: View) -> Finding | None:
     """The entry had to make room."""
     cause = view.facts.store.evicted
     return Finding(Reason.EVICTED, view.usable, Evidence.STORE_LOG, str(cause)) if cause else None
+
+
+def maybe_evicted(view: View) -> Finding | None:
+    """Nothing else says where it went, and the log of evictions does not go back far enough."""
+    if not view.facts.store.may_be_evicted or view.usable - view.matched < view.facts.least:
+        return None
+    return Finding(Reason.EVICTED, view.usable, Evidence.INFERRED, str(Eviction.CAPACITY))
 
 
 def flushed(view: View) -> Finding | None:

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from hotprefix.base.ids import BlockKey, RequestId
+from hotprefix.cache.eviction_log import EvictionLog
 from hotprefix.engine.request import Delta, GenerationRequest
 from hotprefix.keys.zones import PublicZone
+from hotprefix.keys.chain import TokenHistory
 from hotprefix.models.catalogue import SamplingDefaults
 from hotprefix.prompt.chat import ChatTemplate
 from hotprefix.prompt.tokenizer import Tokenizer
@@ -76,14 +78,18 @@ class EngineFront(Protocol):
         """The root of a tenant's keys."""
         ...
 
+    def history(self, tenant: str, token_ids: Sequence[int]) -> TokenHistory:
+        """Tokens of a tenant as the cache names their blocks; on any thread."""
+        ...
+
     @property
     def block_size(self) -> int:
         """Tokens in a KV block."""
         ...
 
     @property
-    def evicted_blocks(self) -> int:
-        """Cached blocks that were dropped for room since the start."""
+    def evictions(self) -> EvictionLog:
+        """Which cached blocks had to make room."""
         ...
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from uuid import uuid4
 
 from hotprefix.base.clock import Clock
@@ -9,6 +10,7 @@ from hotprefix.base.ids import BlockKey
 from hotprefix.keys.chain import TokenHistory
 from hotprefix.modes.classes import Mode, TokenClasses
 from hotprefix.modes.entries import Entry, EntryBook, Tombstone
+from hotprefix.modes.imprint import Imprint, take_imprint
 from hotprefix.modes.marker import Marker
 from hotprefix.modes.pinner import Pinner
 from hotprefix.modes.rules import effective_markers, lookback_blocks, supports_explicit
@@ -111,6 +113,24 @@ class Caching:
         history, spans = self._history(turn.request), turn.request.prompt.spans
         return [history.key_at(spans[marker.block].end_token) for marker in turn.markers]
 
+    @property
+    def block_size(self) -> int:
+        """Tokens in a block of the engine."""
+        return self._block_size
+
+    def imprint(self, request: TurnRequest) -> Imprint:
+        """For requests that come without one."""
+        prompt, tenant = request.prompt, request.cache_tenant
+        return take_imprint(self, tenant, request.model, prompt, request.tools, request.parameters)
+
+    def root_for(self, tenant: str) -> BlockKey:
+        """The root of a tenant's keys."""
+        return self._pinner.root_for(tenant)
+
+    def history(self, tenant: str, token_ids: Sequence[int]) -> TokenHistory:
+        """The tokens with the keys of a tenant's own blocks."""
+        return TokenHistory(self.root_for(tenant), token_ids, self._block_size)
+
     def gone(self, key: BlockKey) -> Tombstone | None:
         """What became of an entry that can't be read any more."""
         return self.book.gone(key, self._clock.now())
@@ -121,7 +141,9 @@ class Caching:
             self._pinner.unpin(entry.pin)
 
     def _history(self, request: TurnRequest) -> TokenHistory:
-        root = self._pinner.root_for(request.cache_tenant)
+        root, imprint = self._pinner.root_for(request.cache_tenant), request.imprint
+        if imprint is not None and imprint.history.root == root:
+            return imprint.history
         return TokenHistory(root, request.prompt.token_ids, self._block_size)
 
     def _begin_explicit(self, turn: Turn) -> None:

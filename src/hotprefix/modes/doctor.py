@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter, OrderedDict
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal
 
 from hotprefix.base.clock import Clock
 from hotprefix.base.ids import BlockKey
+from hotprefix.cache.eviction_log import EvictionLog
+from hotprefix.diagnosis.compare import Comparison
 from hotprefix.diagnosis.explain import explain
 from hotprefix.diagnosis.facts import CacheRules, EngineFacts, Eviction, MarkerFacts, MissFacts, StoreFacts
+from hotprefix.diagnosis.finding import comparison_of
 from hotprefix.diagnosis.memory import SnapshotMemory
 from hotprefix.diagnosis.reason import MissReport
-from hotprefix.diagnosis.snapshot import PromptSnapshot, SnapshotExtras, take_snapshot
+from hotprefix.diagnosis.snapshot import PromptSnapshot
+from hotprefix.kv.accounts import Outcome
 from hotprefix.modes.caching import Caching
 from hotprefix.modes.classes import Mode, TokenClasses
 from hotprefix.modes.turn import Turn
@@ -26,17 +30,24 @@ _COUNTED = 10_000
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One request under examination: itself, the earlier one it resembles, and what stood in the way."""
+    """One request under examination: itself, the earlier one it resembles, and what stood in the way.
+
+    `keys` are those of its markers' entries, `block_keys` those of its full blocks; `arrived` is the
+    moment, by the log of evictions, at which it had not yet asked for any.
+    """
 
     turn: Turn
     snapshot: PromptSnapshot
     earlier: PromptSnapshot | None
     keys: tuple[BlockKey, ...]
     is_write_pending: bool
+    block_keys: Sequence[BlockKey]
+    arrived: int
+    comparison: Comparison
 
 
 class Doctor:
-    """Used on the event loop only. `evictions` counts the engine's evicted blocks; `disabled` names
+    """Used on the event loop only. `evictions` tells which blocks had to make room; `disabled` names
     a cache that is switched off."""
 
     def __init__(
@@ -44,7 +55,7 @@ class Doctor:
         memory: SnapshotMemory,
         caching: Caching,
         clock: Clock,
-        evictions: Callable[[], int],
+        evictions: EvictionLog,
         disabled: str = "",
     ) -> None:
         self._memory = memory
@@ -55,25 +66,33 @@ class Doctor:
         self._writing: Counter[BlockKey] = Counter()
         self._unread: OrderedDict[tuple[str, str], int] = OrderedDict()
 
-    def open(self, turn: Turn) -> Case:
-        """Look at a request while it is computed. Every case has to be closed."""
-        request = turn.request
-        extras = SnapshotExtras(
-            model=request.model,
-            parameters=request.parameters,
-            tools=request.tools,
-            markers=[marker.block for marker in turn.markers],
+    @property
+    def moment(self) -> int:
+        """Now, for `open`: to be noted before a request is handed to the engine."""
+        return self._evictions.moment
+
+    def open(self, turn: Turn, arrived: int | None = None) -> Case:
+        """Look at a request while it is computed; it `arrived` at that moment, or now. Every case has to
+        be closed."""
+        request, arrived = turn.request, self.moment if arrived is None else arrived
+        imprint = request.imprint or self._caching.imprint(request)
+        snapshot = replace(
+            imprint.snapshot,
+            markers=tuple(sorted({marker.block for marker in turn.markers})),
             scene=request.scene,
+            at=self._clock.now(),
         )
-        snapshot = take_snapshot(request.prompt, extras, self._clock.now())
         keys = tuple(self._caching.marker_keys(turn))
         pending = any(self._writing[key] for key in keys)
         self._writing.update(keys)
-        return Case(turn, snapshot, self._memory.nearest(request.cache_tenant, snapshot), keys, pending)
+        earlier = self._memory.nearest(request.cache_tenant, snapshot)
+        compared = comparison_of(MissFacts(snapshot, earlier, turn.mode.value, None, _rules(turn)))
+        return Case(turn, snapshot, earlier, keys, pending, imprint.block_keys, arrived, compared)
 
     def report(self, case: Case, classes: TokenClasses) -> MissReport:
         """The reason, by what the request was billed as reading."""
         turn, price = case.turn, self._price(case.turn)
+        store, known = self._store(case, classes.read)
         facts = MissFacts(
             snapshot=case.snapshot,
             earlier=case.earlier,
@@ -81,9 +100,11 @@ class Doctor:
             matched=classes.read,
             rules=_rules(turn),
             markers=self._markers(turn),
-            store=self._store(case),
+            store=store,
             engine=EngineFacts(disabled=self._disabled),
+            known=known,
             money_per_million=float((price.input - _read_price(price, turn.mode)) * 1_000_000),
+            comparison=case.comparison,
         )
         return explain(facts)
 
@@ -121,23 +142,40 @@ class Doctor:
             conflict="explicit/session" if both else "",
         )
 
-    def _store(self, case: Case) -> StoreFacts:
+    def _store(self, case: Case, matched: int) -> tuple[StoreFacts, int]:
+        """What the logs say, and how many tokens of the prompt they know to have been cached."""
         gone = next(
             (stone for key in reversed(case.keys) if (stone := self._caching.gone(key)) is not None), None
         )
         is_lost = case.turn.hit_lost or (gone is not None and gone.cause == "evicted")
-        evicted = Eviction.CAPACITY if is_lost else None
-        if case.turn.mode is Mode.IMPLICIT and self._evictions():
-            evicted = Eviction.CAPACITY
+        evicted, known = (Eviction.CAPACITY, 0) if is_lost else self._evicted(case, matched)
         expired = gone is not None and gone.cause == "expired"
-        return StoreFacts(
+        facts = StoreFacts(
             expired_for=self._clock.now() - gone.expired if gone is not None and expired else None,
             ttl=_ttl(case.turn) if expired else None,
             evicted=evicted,
+            may_be_evicted=case.turn.mode is Mode.IMPLICIT and not self._evictions.is_complete,
             is_write_pending=case.is_write_pending,
             is_pin_failed=case.turn.pin_failed,
             is_lost_at_restart=gone is not None and gone.cause == "restart",
         )
+        return facts, known
+
+    def _evicted(self, case: Case, matched: int) -> tuple[Eviction | None, int]:
+        """Why the first missing blocks of an implicit prefix are not there, and where they end in tokens."""
+        cause: Outcome | None = None
+        known, size = 0, self._caching.block_size
+        if case.turn.mode is not Mode.IMPLICIT or not len(self._evictions):
+            return None, 0
+        for number in range(matched // size, len(case.block_keys)):
+            found = self._evictions.cause(case.block_keys[number], case.arrived)
+            if found is not None:
+                cause, known = cause or found, (number + 1) * size
+            elif cause is not None:
+                break
+        if cause is None:
+            return None, 0
+        return Eviction.CAPACITY if cause is Outcome.CAPACITY else Eviction.TENANT_QUOTA, known
 
     def _count_unread(self, turn: Turn, classes: TokenClasses) -> None:
         if turn.mode is not Mode.EXPLICIT:

@@ -8,6 +8,7 @@ from typing import Any
 
 from hotprefix.diagnosis.reason import MissReport
 from hotprefix.modes.classes import Mode, TokenClasses
+from hotprefix.modes.imprint import Imprint
 from hotprefix.modes.marker import Marker
 from hotprefix.profiles.profile import Profile
 from hotprefix.prompt.spans import SpannedPrompt
@@ -21,7 +22,8 @@ class TurnRequest:
     by name; `session` is true for Responses requests with the session cache enabled; `scene` is
     the client's conversation or prompt name, if it gave one; `warnings` are what its reader ignored.
     `partition`, unless empty, takes the tenant's place in the caches: scenes that share nothing.
-    `notes` are response headers that say how the prompt came about.
+    `notes` are response headers that say how the prompt came about. `imprint` is what was worked out
+    of the prompt for this `cache_tenant`, if it was.
     """
 
     tenant: str
@@ -36,6 +38,7 @@ class TurnRequest:
     partition: str = ""
     tools: tuple[Mapping[str, Any], ...] = ()
     notes: tuple[tuple[str, str], ...] = ()
+    imprint: Imprint | None = None
 
     @property
     def cache_tenant(self) -> str:
