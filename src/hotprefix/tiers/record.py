@@ -1,8 +1,8 @@
 """The bytes of a record: a header of fixed size, then the payload.
 
 All numbers are little-endian. Both checksums are XXH3-64. It is no defence against forgers, but
-a flipped bit passes it once in 2^64, where a CRC-32 lets one in 2^32 through, and it hashes a block
-about twenty times faster than zlib's CRC-32 does. Who fears forgers gives a `Cipher`: its tag covers
+random damage passes it once in 2^64, where a CRC-32 lets one in 2^32 through, and it hashes a block
+more than ten times faster than zlib's CRC-32 does. Who fears forgers gives a `Cipher`: its tag covers
 header and payload.
 """
 

@@ -62,9 +62,10 @@ class RunReader:
         """Add the blocks of `keys` up to the first that is missing; whether none was."""
         waiting = [self._pending(key) for key in keys]
         records = self._records([key for key, block in zip(keys, waiting, strict=True) if block is None])
+        rows = iter(self._storage.room(len(records)))
         for key, waited in zip(keys, waiting, strict=True):
             found = records.get(key)
-            block = waited if found is None else self._storage.decode(key, found[0])
+            block = waited if found is None else self._storage.decode(key, found[0], next(rows))
             if block is None or not _continues(run, block):
                 return False
             if found is not None:

@@ -45,12 +45,18 @@ class BlockStorage:
         payload = self._codec.encode(data, position, tokens)
         return Record(key, self.scope, self._codec.name, position, tokens, payload)
 
-    def decode(self, key: BlockKey, record: Record) -> Fetched | None:
-        """The block; None if it is another's, of an unknown codec or broken."""
+    def room(self, blocks: int) -> NDArray[np.uint8]:
+        """Memory for decoded blocks, uint8 [blocks, block bytes].
+
+        In one piece it is large enough for numpy to ask for huge pages: half the page faults' cost.
+        """
+        return np.empty((blocks, self.block_bytes), np.uint8)
+
+    def decode(self, key: BlockKey, record: Record, data: NDArray[np.uint8]) -> Fetched | None:
+        """The block, in `data`; None if it is another's, of an unknown codec or broken."""
         codec = self._readable.get(record.codec)
         if codec is None or (record.key, record.scope) != (key, self.scope):
             return None
-        data = np.empty(self.block_bytes, np.uint8)
         try:
             codec.decode(record.payload, record.position, record.tokens, data)
         except ValueError:
