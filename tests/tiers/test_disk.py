@@ -12,7 +12,7 @@ import pytest
 from hotprefix.base.clock import ManualClock
 from hotprefix.tiers.base import StoreError
 from hotprefix.tiers.cipher import Cipher
-from hotprefix.tiers.disk import DiskStore
+from hotprefix.tiers.disk import DiskStore, segment_bytes
 from hotprefix.tiers.folder_lock import FolderInUse
 from tests.tiers.records import OTHER_SCOPE, SCOPE, SECRET, fetch, key_of, present, record
 
@@ -145,6 +145,14 @@ def test_descriptors_are_given_back(tmp_path: Path, clock: ManualClock) -> None:
     assert 2 <= count() <= 10
     store.close()
     assert count() == 0
+
+
+def test_segments_are_neither_few_nor_too_many() -> None:
+    for limit in (1_000, 1 << 20, 1 << 30, 1 << 36, 1 << 44):
+        assert 8 <= limit / segment_bytes(limit) <= 256
+    assert segment_bytes(1 << 30) == 1 << 27
+    assert segment_bytes(1 << 35) == 256 << 20
+    assert segment_bytes(1) == 1
 
 
 FULL_DISK = """

@@ -22,8 +22,10 @@ from hotprefix.tiers.folder_lock import FolderLock
 from hotprefix.tiers.record import HEADER_BYTES, DamagedRecord, RecordFormat, RecordHeader, read_header
 from hotprefix.tiers.segment import Place, Segment, aligned
 
-LARGEST_SEGMENT = 256 << 20
-_SEGMENTS = 8
+USUAL_SEGMENT = 256 << 20
+LEAST_SEGMENTS = 8
+MOST_SEGMENTS = 256
+"""Every segment is an open file."""
 _LARGEST_SHARE = 4
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _NAME = re.compile(r"segment-([0-9a-f]{16})\.kv")
@@ -32,7 +34,7 @@ _NAME = re.compile(r"segment-([0-9a-f]{16})\.kv")
 class DiskStore:
     """Records of one scope in `folder`, which never takes more than `limit` bytes of segment files.
 
-    Up to a quarter of the limit stays free, for rewriting the oldest segment before it goes.
+    Room for one segment stays free, so that the oldest can be rewritten before it goes.
     Raises `FolderInUse` if another process has the folder, `StoreError` if it can't be used.
     """
 
@@ -44,7 +46,7 @@ class DiskStore:
         self._scope = scope
         self._clock = clock
         self._format = RecordFormat(cipher)
-        self._segment_bytes = min(max(limit // _SEGMENTS, 1), LARGEST_SEGMENT)
+        self._segment_bytes = segment_bytes(limit)
         self._writing = Lock()  # whoever changes files; taken before the other
         self._lock = Lock()  # whoever looks at the fields below
         self._index: dict[BlockKey, Place] = {}
@@ -297,6 +299,11 @@ class DiskStore:
             self._forget(header.key)
         else:
             self._enter(header.key, Place(segment, offset, header.size))
+
+
+def segment_bytes(limit: int) -> int:
+    """How large a segment may become in a tier of `limit` bytes, unless one record is larger."""
+    return max(1, min(limit // LEAST_SEGMENTS, max(USUAL_SEGMENT, limit // MOST_SEGMENTS)))
 
 
 def _failed(verb: str, error: OSError) -> StoreError:
