@@ -23,6 +23,7 @@ from hotprefix.api.dashscope.request import NativeParameters, NativeRequest
 from hotprefix.api.errors import problem_of
 from hotprefix.api.metrics import ServerMetrics
 from hotprefix.api.responses.request import ResponsesRequest
+from hotprefix.api.tier_metrics import TierCollector
 from hotprefix.app.cli import build_app
 from hotprefix.base.errors import HotprefixError, RequestError, Unavailable
 from hotprefix.engine.settings import EngineSettings
@@ -169,12 +170,16 @@ def test_every_field_of_other_dialects_is_listed(page: str, body: type[BaseModel
 def test_every_metric_is_listed() -> None:
     registry = CollectorRegistry()
     ServerMetrics(registry, version="1", model="m")
+    registry.register(TierCollector(dict, int))
     real = {
         (family.name + ("_total" if family.type == "counter" else ""), family.type)
         for family in registry.collect()
     }
     rows = table_rows(text_of("docs/OPERATIONS.md"))
-    assert {(row[0].strip("`"), row[1]) for row in rows if row[0].startswith("`hotprefix_")} == real
+    named = {
+        (name, row[1]) for row in rows for name in re.findall(r"^`hotprefix_\w+`|, `hotprefix_\w+`", row[0])
+    }
+    assert {(name.strip(", `"), kind) for name, kind in named} == real
     for name in re.findall(r"\bhotprefix_\w+", text_of("docs/OPERATIONS.md")):
         assert any(name.startswith(known) for known, _ in real), name
 
