@@ -102,6 +102,7 @@ class Account:
             prompt_tokens=sum(len(turn.request.prompt.token_ids) for turn in self._turns),
             cached_tokens=sum(self._reused(prompt) for prompt in prompts),
             completion_tokens=sum(self._output(prompt) for prompt in prompts),
+            dropped_tokens=sum(self._dropped(prompt) for prompt in prompts),
         )
 
     def headers(self) -> list[tuple[bytes, bytes]]:
@@ -115,6 +116,10 @@ class Account:
             text = "; ".join(warnings)[:1000]
             headers.append((_WARNING, text.encode("ascii", "replace")))
         return headers
+
+    def _dropped(self, prompt: int) -> int:
+        usage = self._final.get(prompt) or self._first.get(prompt)
+        return usage.dropped_tokens if usage is not None else 0
 
     def _expected(self, prompt: int) -> TokenClasses:
         return self._caching.expected(self._turns[prompt], self._reused(prompt))

@@ -29,6 +29,7 @@ from hotprefix.api.scenes import place_of
 from hotprefix.api.service import Service
 from hotprefix.api.session_header import warn_of_session
 from hotprefix.api.tool_reader import ToolReader
+from hotprefix.api.wishes import wish_strategy
 from hotprefix.base.errors import InvalidRequest
 from hotprefix.engine.request import Grammar, GrammarKind
 from hotprefix.prompt.spans import ContentBlock
@@ -48,6 +49,7 @@ class ChatEndpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         with self._service.inflight.answering():
             request = parse_chat(await read_json(scope, receive, self._service.settings))
+            wish_strategy(request.kv_strategy)
             job = await self._job(request, scope)
             generation = Generation(self._service, scope, receive, send)
             frame = frame_of(CHAT, self._service, record_of(scope), request.model)

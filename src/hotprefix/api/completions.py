@@ -13,6 +13,7 @@ from hotprefix.api.openai_shower import shower_of
 from hotprefix.api.prompting import Prompting, require_model
 from hotprefix.api.record import record_of
 from hotprefix.api.service import Service
+from hotprefix.api.wishes import wish_strategy
 from hotprefix.base.errors import InvalidRequest
 
 
@@ -26,6 +27,7 @@ class CompletionsEndpoint:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         with self._service.inflight.answering():
             request = parse_completion(await read_json(scope, receive, self._service.settings))
+            wish_strategy(request.kv_strategy)
             job = await self._job(request, tenant_of(scope))
             generation = Generation(self._service, scope, receive, send)
             frame = frame_of(COMPLETION, self._service, record_of(scope), request.model)

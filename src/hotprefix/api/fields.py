@@ -9,6 +9,7 @@ from typing import Annotated, Any, Protocol, TypeVar
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
+from hotprefix.api.strategy_wish import KvStrategy
 from hotprefix.base.errors import InvalidRequest
 from hotprefix.engine.front import ServedModel
 from hotprefix.engine.request import Grammar, Sampling
@@ -90,6 +91,7 @@ class GenerationFields(Wire):
     ignore_eos: bool | None = None
     logit_bias: dict[str, Annotated[float, Field(ge=-100, le=100)]] | None = None
     user: str | None = None
+    kv_strategy: KvStrategy = None
 
     @property
     def include_usage(self) -> bool:

@@ -22,9 +22,12 @@ from hotprefix.api.record import record_of
 from hotprefix.api.respond import end_events, send_events, send_json, start_events
 from hotprefix.api.service import Service
 from hotprefix.api.shower import Shower
+from hotprefix.api.strategy_wish import settled, strategy_headers
+from hotprefix.api.wishes import current_wishes
 from hotprefix.base.errors import LogicError, Unavailable
 from hotprefix.diagnosis.explain import redacted
 from hotprefix.engine.request import FinishReason, GenerationRequest, Sampling
+from hotprefix.engine.strategy.choice import StrategyChoice
 from hotprefix.ledger.row import LedgerRow
 from hotprefix.modes.turn import TurnRequest
 
@@ -58,6 +61,7 @@ class Generation:
         self._record = record_of(scope)
         self._is_settled = False
         self._reasons: set[str] = set()
+        self._strategy: StrategyChoice | None = None
 
     async def whole(self, job: Job, shower: Shower) -> None:
         """Answer in one piece."""
@@ -103,7 +107,9 @@ class Generation:
                 wanted = self._record.request_id if not number else f"{self._record.request_id}.{number}"
                 name = claims.enter_context(inflight.claim(wanted))
                 prompt = turn.prompt.token_ids
-                requests.append(GenerationRequest(name, prompt, job.sampling, job.n, turn.cache_tenant))
+                how = settled(current_wishes().strategy, self._service.strategy, turn.prompt)
+                requests.append(GenerationRequest(name, prompt, job.sampling, job.n, turn.cache_tenant, how))
+            self._strategy = requests[0].strategy
             inflight.refuse_if_aborting()
             for request in requests:
                 engine.check(request)
@@ -176,7 +182,8 @@ class Generation:
         return booking_of(self._scope, self._record, job.turns[0], key_id)
 
     def _headers(self, job: Job, account: Account) -> list[tuple[bytes, bytes]]:
-        return [*ignored_header(job.ignored), *job.headers, *account.headers()]
+        kept = strategy_headers(self._strategy, account.usage().dropped_tokens)
+        return [*ignored_header(job.ignored), *job.headers, *account.headers(), *kept]
 
     def _told(self, error: Exception, shower: Shower) -> bytes:
         problem = problem_of(error, self._record.request_id)

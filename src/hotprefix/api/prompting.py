@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 from hotprefix.api.conversation import Conversation
 from hotprefix.api.named_hit import look_at
 from hotprefix.api.preprocessing import Prepared, Preprocessing, plain_conversation, report_notes
-from hotprefix.api.service import Service
+from hotprefix.api.service import Prompts, Service
+from hotprefix.api.strategy_wish import is_cut
 from hotprefix.api.wishes import current_wishes
 from hotprefix.base.errors import ContextLengthExceeded, InvalidRequest, ModelNotFound
 from hotprefix.engine.front import ServedModel
@@ -50,7 +51,7 @@ class Prompting:
 
         Raises `ContextLengthExceeded` or `InvalidRequest`.
         """
-        prompts, steps = self._service.prompts, self._wanted()
+        prompts, steps = self._prompts(), self._wanted()
 
         engine, parameters = self._service.engine, {name: repr(value) for name, value in variables.items()}
 
@@ -100,7 +101,7 @@ class Prompting:
         tenant: str,
     ) -> list[int]:
         """Token ids of a conversation of `tenant`. Raises `ContextLengthExceeded` or `InvalidRequest`."""
-        prompts, steps = self._service.prompts, self._wanted()
+        prompts, steps = self._prompts(), self._wanted()
 
         def build() -> list[int]:
             if not steps:
@@ -113,7 +114,8 @@ class Prompting:
     async def raw(self, prompt: str | list[int], param: str) -> list[int]:
         """Token ids of a raw prompt, which may be given as ids already."""
         if isinstance(prompt, str):
-            ids = await self._in_worker(lambda: self._service.prompts.text(prompt), param)
+            prompts = self._prompts()
+            ids = await self._in_worker(lambda: prompts.text(prompt), param)
         else:
             ids = prompt
             vocab_size = self._service.engine.model.tokenizer.vocab_size
@@ -128,21 +130,38 @@ class Prompting:
         return ids
 
     def require_fit(self, ids: Sequence[int], max_tokens: int | None, param: str) -> None:
-        """Raise `ContextLengthExceeded` unless prompt and answer fit into the context."""
-        limit = self._service.engine.model.context_length
+        """Raise `ContextLengthExceeded` unless prompt and answer fit into the context, or into what a
+        strategy that bounds its cache can do."""
+        limit = self.longest
+        is_context = limit == self._service.engine.model.context_length
+        most = "This model's context is" if is_context else "This server takes at most"
         if len(ids) >= limit:
             raise ContextLengthExceeded(
-                f"This model's context is {limit} tokens, prompt and answer together, but the prompt has "
+                f"{most} {limit} tokens, prompt and answer together, but the prompt has "
                 f"{len(ids)} tokens. Shorten it.",
                 param=param,
             )
         if max_tokens is not None and len(ids) + max_tokens > limit:
             raise ContextLengthExceeded(
-                f"This model's context is {limit} tokens, but {len(ids) + max_tokens} were asked for: "
+                f"{most} {limit} tokens, but {len(ids) + max_tokens} were asked for: "
                 f"{len(ids)} in the prompt and {max_tokens} for the answer. Shorten the prompt or lower "
                 f"max_tokens to {limit - len(ids)}.",
                 param=param,
             )
+
+    @property
+    def longest(self) -> int:
+        """Tokens that prompt and answer of the current request may have together."""
+        service = self._service
+        if is_cut(current_wishes().strategy, service.strategy):
+            return service.strategy.longest
+        return service.engine.model.context_length
+
+    def _prompts(self) -> Prompts:
+        service = self._service
+        if is_cut(current_wishes().strategy, service.strategy):
+            return service.prompts.within(self.longest - 1)
+        return service.prompts
 
     async def _turn(
         self,

@@ -48,6 +48,8 @@ class Record:
             line["prompt_tokens"] = self.usage.prompt_tokens
             line["cached_tokens"] = self.usage.cached_tokens
             line["completion_tokens"] = self.usage.completion_tokens
+            if self.usage.dropped_tokens:
+                line["dropped_tokens"] = self.usage.dropped_tokens
             line["finish_reason"] = self.finish_reason
             if self.first_token is not None:
                 line["ttft_ms"] = round((self.first_token - self.started) * 1000, 2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from prometheus_client import CollectorRegistry
@@ -17,6 +17,7 @@ from hotprefix.api.settings import ApiSettings
 from hotprefix.api.start_gate import StartGate
 from hotprefix.base.clock import Clock
 from hotprefix.engine.front import EngineFront
+from hotprefix.engine.strategy.settings import StrategySettings
 from hotprefix.ledger.ledger import Ledger
 from hotprefix.modes.caching import Caching
 from hotprefix.modes.doctor import Doctor
@@ -83,6 +84,10 @@ class Prompts(Protocol):
         """Token ids of a raw prompt."""
         ...
 
+    def within(self, limit: int) -> Prompts:
+        """The same with another limit in tokens."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Service:
@@ -91,7 +96,8 @@ class Service:
     `caching` keeps explicit and session entries, `sessions` the responses that can be gone on from.
     `named` are prefixes kept by name, `gate` opens once those of the start are warm, and `preprocess`
     are the steps that prompts go through where a request says nothing else. `doorman` asks for API keys and
-    `admin` are the parts of the admin API; without a state folder there is neither."""
+    `admin` are the parts of the admin API; without a state folder there is neither. `strategy` is how a
+    request's cache is kept where it says nothing else."""
 
     engine: EngineFront
     prompts: Prompts
@@ -112,3 +118,4 @@ class Service:
     sessions: Sessions
     doorman: Doorman | None = None
     admin: tuple[AdminPart, ...] = ()
+    strategy: StrategySettings = field(default_factory=StrategySettings)

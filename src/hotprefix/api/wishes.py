@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from starlette.datastructures import Headers
 from starlette.types import Scope
 
+from hotprefix.api.strategy_wish import STRATEGY_HEADER
 from hotprefix.base.errors import InvalidRequest
+from hotprefix.engine.strategy.choice import StrategyChoice, parse_choice
 from hotprefix.prompt.preprocess.catalogue import StepName, parse_steps
 
+_T = TypeVar("_T")
 PREPROCESS_HEADER = "x-hotprefix-preprocess"
 CACHE_HEADER = "x-hotprefix-cache"
 
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
-    """`preprocess` are the steps to run, None for the server's own; `cache` is a named cache, if any."""
+    """`preprocess` are the steps to run, None for the server's own; `cache` is a named cache, if any;
+    `strategy` says how the request's own cache is kept, None for the server's way."""
 
     preprocess: tuple[StepName, ...] | None = None
     cache: str = ""
+    strategy: StrategyChoice | None = None
 
 
 _CURRENT: ContextVar[Wishes | None] = ContextVar("hotprefix.wishes", default=None)
@@ -38,19 +44,28 @@ def wishing(wishes: Wishes) -> Iterator[None]:
         _CURRENT.reset(token)
 
 
+def wish_strategy(choice: StrategyChoice | None) -> None:
+    """What a body says of the strategy goes before the header, until the end of the request's `wishing`."""
+    if choice is not None:
+        _CURRENT.set(replace(current_wishes(), strategy=choice))
+
+
 def current_wishes() -> Wishes:
     """Those of the request that is being answered in this task."""
     return _CURRENT.get() or Wishes()
 
 
 def wishes_of(scope: Scope) -> Wishes:
-    """Raises `InvalidRequest` for a step that there is not."""
+    """Raises `InvalidRequest` for a step or a strategy that there is not."""
     headers = Headers(scope=scope)
-    wanted = headers.get(PREPROCESS_HEADER)
+    steps = _parsed(headers, PREPROCESS_HEADER, parse_steps)
+    strategy = _parsed(headers, STRATEGY_HEADER, parse_choice)
+    return Wishes(steps, headers.get(CACHE_HEADER, "").strip(), strategy)
+
+
+def _parsed(headers: Headers, name: str, parse: Callable[[str], _T]) -> _T | None:
+    text = headers.get(name)
     try:
-        steps = None if wanted is None else parse_steps(wanted)
+        return None if text is None else parse(text)
     except ValueError as error:
-        raise InvalidRequest(
-            f"Invalid value for the header '{PREPROCESS_HEADER}': {error}.", param=PREPROCESS_HEADER
-        ) from None
-    return Wishes(steps, headers.get(CACHE_HEADER, "").strip())
+        raise InvalidRequest(f"Invalid value for the header '{name}': {error}.", param=name) from None

@@ -16,9 +16,21 @@ from hotprefix.app.model_commands import user_store
 from hotprefix.app.settings import CachePolicy, KvPrecision, LogFormat, LogLevel, ServeSettings
 from hotprefix.app.sizes import parse_size
 from hotprefix.app.state import default_state_dir
+from hotprefix.app.strategy_options import (
+    KvKeys,
+    KvLongest,
+    KvRecent,
+    KvScorer,
+    KvSinks,
+    KvStrategyName,
+    KvWindow,
+)
 from hotprefix.app.tier_options import KvCodec, KvDisk, KvDiskKey, KvRam, KvRedis, RedisUrl
 from hotprefix.engine.settings import DecodeMode
+from hotprefix.engine.strategy.choice import StrategyName
+from hotprefix.engine.strategy.settings import LONGEST, StrategySettings
 from hotprefix.models.catalogue import DEFAULT_MODEL
+from hotprefix.models.rope_wish import RopeWish
 from hotprefix.modes.named_cache import NamedLimits
 from hotprefix.profiles.loader import DEFAULT_PROFILE
 from hotprefix.prompt.preprocess.catalogue import StepName, parse_steps
@@ -67,6 +79,13 @@ def _steps(text: str) -> tuple[StepName, ...]:
         raise typer.BadParameter(str(error), param_hint="--preprocess") from None
 
 
+def _wish(text: str) -> RopeWish:
+    try:
+        return RopeWish.parse(text)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
 def _option(panel: str, text: str, **more: Any) -> Any:
     return typer.Option(rich_help_panel=panel, help=text, **more)
 
@@ -83,7 +102,23 @@ MaxContext = Annotated[
 Threads = Annotated[int | None, _option(_MODEL, "Threads that compute. Default: one per core.", min=1)]
 KvArena = Annotated[int, _option(_CACHE, "Most memory for keys and values.", parser=_size, metavar="SIZE")]
 Precision = Annotated[
-    KvPrecision, _option(_CACHE, "Type of keys and values. auto: the CPU's fastest; u8 and u4 hold more.")
+    KvPrecision,
+    _option(
+        _CACHE,
+        "Type of keys and values. auto: the CPU's fastest; u8, u4 hold more; layered-: first layers 16-bit.",
+    ),
+]
+SixteenBitLayers = Annotated[
+    int, _option(_CACHE, "How many of the first layers stay 16-bit in a layered precision.", min=1)
+]
+RopeScaling = Annotated[
+    RopeWish | None,
+    _option(
+        _MODEL,
+        "Serve texts longer than the model was trained on: linear:2, ntk:2, yarn:4.",
+        parser=_wish,
+        metavar="KIND:FACTOR",
+    ),
 ]
 NoCache = Annotated[
     bool, typer.Option("--no-cache", rich_help_panel=_CACHE, help="Compute every prompt in full.")
@@ -168,6 +203,15 @@ def serve_command(
     threads: Threads = None,
     kv_arena: KvArena = "2G",  # type: ignore[assignment]  # parsed like an argument
     kv_precision: Precision = KvPrecision.AUTO,
+    kv_16bit_layers: SixteenBitLayers = 3,
+    rope_scaling: RopeScaling = None,
+    kv_strategy: KvStrategyName = StrategyName.DYNAMIC,
+    kv_window: KvWindow = None,
+    kv_sinks: KvSinks = 4,
+    kv_keys: KvKeys = None,
+    kv_recent: KvRecent = 64,
+    kv_scorer: KvScorer = "auto",
+    kv_longest: KvLongest = LONGEST,
     kv_ram: KvRam = "0",  # type: ignore[assignment]  # parsed like an argument
     kv_disk: KvDisk = "0",  # type: ignore[assignment]  # parsed like an argument
     kv_redis: KvRedis = "0",  # type: ignore[assignment]  # parsed like an argument
@@ -211,6 +255,11 @@ def serve_command(
         threads=threads,
         kv_arena=kv_arena,
         kv_precision=kv_precision,
+        kv_16bit_layers=kv_16bit_layers,
+        rope_scaling=rope_scaling,
+        strategy=StrategySettings(
+            kv_strategy, kv_window, kv_sinks, kv_keys, kv_recent, kv_longest, kv_scorer
+        ),
         kv_ram=kv_ram,
         kv_disk=kv_disk,
         kv_redis=kv_redis,

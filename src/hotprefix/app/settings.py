@@ -7,7 +7,9 @@ from enum import StrEnum
 from pathlib import Path
 
 from hotprefix.engine.settings import DecodeMode
+from hotprefix.engine.strategy.settings import StrategySettings
 from hotprefix.models.catalogue import DEFAULT_MODEL
+from hotprefix.models.rope_wish import RopeWish
 from hotprefix.modes.named_cache import NamedLimits
 from hotprefix.profiles.loader import DEFAULT_PROFILE
 from hotprefix.prompt.preprocess.catalogue import StepName
@@ -18,7 +20,8 @@ TIER_FOLDER = "kv"
 
 
 class KvPrecision(StrEnum):
-    """Element type of the KV arena; AUTO is what the CPU computes in best."""
+    """Element type of the KV arena; AUTO is what the CPU computes in best, and the layered ones keep
+    the first layers in 16 bits."""
 
     AUTO = "auto"
     BF16 = "bf16"
@@ -26,6 +29,8 @@ class KvPrecision(StrEnum):
     F32 = "f32"
     U8 = "u8"
     U4 = "u4"
+    LAYERED_U8 = "layered-u8"
+    LAYERED_U4 = "layered-u4"
 
 
 class CachePolicy(StrEnum):
@@ -66,6 +71,9 @@ class ServeSettings:
     served_name: str | None = None
     kv_arena: int = 2 * 1024**3
     kv_precision: KvPrecision = KvPrecision.AUTO
+    kv_16bit_layers: int = 3
+    rope_scaling: RopeWish | None = None
+    strategy: StrategySettings = field(default_factory=StrategySettings)
     kv_ram: int = 0
     kv_disk: int = 0
     kv_redis: int = 0

@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from prometheus_client import CollectorRegistry
 from starlette.types import ASGIApp
@@ -27,6 +28,7 @@ from hotprefix.api.prefill import prefill_with
 from hotprefix.api.service import Prompts, Service
 from hotprefix.api.settings import ApiSettings
 from hotprefix.api.start_gate import StartGate
+from hotprefix.api.tier_metrics import TierCollector
 from hotprefix.app.settings import ServeSettings
 from hotprefix.app.state import ledger_file
 from hotprefix.base.clock import Clock, SystemClock
@@ -138,7 +140,7 @@ def read_grants(settings: ServeSettings) -> Grants:
 
 def engine_settings(settings: ServeSettings, grants: Grants) -> EngineSettings:
     """The engine's part; what was not asked for keeps the engine's own default."""
-    chosen = {
+    chosen: dict[str, Any] = {
         "max_running": settings.max_running,
         "max_waiting": settings.max_waiting,
         "prefill_chunk": settings.prefill_chunk,
@@ -146,12 +148,14 @@ def engine_settings(settings: ServeSettings, grants: Grants) -> EngineSettings:
     return EngineSettings(
         arena_bytes=settings.kv_arena,
         kv_precision=settings.kv_precision.value,
+        kv_16bit_layers=settings.kv_16bit_layers,
         policy=settings.policy.value if settings.cache else None,
         max_context=settings.max_context,
         threads=settings.threads,
         decode=settings.decode,
         secret=grants.secret,
         tiers=settings.tiers,
+        strategy=settings.strategy,
         quotas=grants.quotas,
         **{name: value for name, value in chosen.items() if value is not None},
     )
@@ -168,6 +172,9 @@ def running_engine(
 ) -> Iterator[Engine]:
     """An engine that is warm; stopped on leaving. Raises `ModelError`."""
     engine = load_engine(manifest, model, answers, engine_settings(settings, grants), metrics, SystemClock())
+    metrics.keeps(engine.model.kv_precision, engine.model.kv_bytes_per_token)
+    if (tiering := engine.tiering) is not None:
+        metrics.registry.register(TierCollector(tiering.stack.stats, lambda: tiering.restored_tokens))
     engine.start()
     try:
         engine.wait_ready()
@@ -224,6 +231,7 @@ def application(
             gate=StartGate(),
             preprocess=settings.preprocess,
             doctor=doctor,
+            strategy=settings.strategy,
             ledger=ledger,
             sessions=sessions,
             doorman=doors.doorman if doors else None,

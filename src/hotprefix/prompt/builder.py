@@ -144,6 +144,12 @@ class PromptBuilder:
         self._require(len(ids), "", "prompt")
         return ids
 
+    def within(self, limit: int) -> PromptBuilder:
+        """The same builder with another limit."""
+        return PromptBuilder(
+            self._tokenizer, self._template, answers=self._answers, head=self._head, limit=limit
+        )
+
     def count_floor(self, text: str) -> int:
         """A number of tokens that `text` has at least; costs no tokenising."""
         size = len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))

@@ -70,7 +70,7 @@ class MessagesEndpoint:
         """An answer for which the context has too little room is cut there, not refused."""
         ids = turn.prompt.token_ids
         self._turns.prompting.require_fit(ids, None, "messages")
-        room = self._service.engine.model.context_length - len(ids)
+        room = self._turns.prompting.longest - len(ids)
         most = max(request.max_tokens, 1)
         return Job(
             request.model,

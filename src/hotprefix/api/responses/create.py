@@ -129,7 +129,7 @@ class CreateEndpoint:
         return turn, left_out
 
     def _window(self, request: ResponsesRequest) -> Window:
-        context = self._service.engine.model.context_length
+        context = self._prompting.longest
         answer = request.max_output_tokens or 1
         return Window.of(context, self._dialect.fullness, answer, margin=context // _MARGIN)
 
