@@ -77,3 +77,27 @@ def test_exactness_tells_equal_from_different(default_model: ModelManifest) -> N
     assert prefix.reused_share > 0.3
     repeat = script.compare(cached, plain, script.Kind.REPEAT, trials, 2, quiet)
     assert (repeat.equal_logits, repeat.reused_share) == (2, 1)
+
+
+def test_codecs_tells_lossless_from_lossy(tiny_model: ModelManifest) -> None:
+    script = load("codecs")
+    prefix = script.Prefix(tiny_model, 3 * 32)
+    assert prefix.blocks.any(axis=1).all()
+    trials = {
+        name: script.Trial(script.build_codec(name, prefix.kv, prefix.rotary)) for name in ("raw", "int8")
+    }
+    signal, out = script.Signal(prefix), script.np.empty_like(prefix.blocks)
+    loudness = {}
+    for name, trial in trials.items():
+        trial.run(prefix, out)
+        loudness[name] = signal.decibels(out)
+        restored = [
+            prefix.arena.read(script.BlockId(prefix.count + number)) for number in range(prefix.count)
+        ]
+        assert b"".join(restored) == out.tobytes()
+    assert loudness["raw"] == (float("inf"), float("inf"))
+    assert all(30 < value < 60 for value in loudness["int8"])
+    assert trials["raw"].ratio(prefix) < 1 < trials["int8"].ratio(prefix)
+    found = script.finding(prefix, trials, loudness, [1.0])
+    assert [measure.unit for measure in found.measures] == [*"xx", *["GB/s"] * 4, *"sss", "dB", "dB"]
+    assert len(found.targets) == 3

@@ -38,6 +38,16 @@ class KvFormat:
         return sum(cache.block_bytes for cache in self.inputs)
 
     @property
+    def bytes_per_token(self) -> float:
+        """Bytes that a token takes over all layers, scales included."""
+        return self.block_bytes / self.block_size
+
+    @property
+    def precision(self) -> str:
+        """The element types in a word: `u8`, or `bf16+u8` where layers differ."""
+        return "+".join(dict.fromkeys(cache.element_type for cache in self.inputs))
+
+    @property
     def element_type(self) -> str:
         """Element type of the keys of the first layer."""
         return self.inputs[0].element_type

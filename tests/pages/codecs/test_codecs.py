@@ -83,6 +83,18 @@ def test_a_count_that_no_block_has_is_refused(name: str, tokens: int) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("position", [-1, 2**32])
+def test_a_position_that_no_block_has_is_refused(name: str, position: int) -> None:
+    codec = build_codec(name, FORMAT, ROTARY)
+    block = random_block(FORMAT, 1)
+    payload = codec.encode(block, 0, SLOTS)
+    with pytest.raises(ValueError, match="position"):
+        codec.encode(block, position, SLOTS)
+    with pytest.raises(ValueError, match="position"):
+        codec.decode(payload, position, SLOTS, block)
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_block_bytes_is_what_a_full_block_takes(name: str) -> None:
     codec = build_codec(name, FORMAT, ROTARY)
     assert codec.name == name

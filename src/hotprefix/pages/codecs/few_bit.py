@@ -25,8 +25,8 @@ from hotprefix.pages.codecs.quantiser import (
 class FewBits:
     """Steps from the least value upwards; step and least value for each channel, or for each token.
 
-    A value is off by at most half a step: the range of the values under its scale over
-    2 x (2^bits - 1), and 1/64 of the largest of them over the same, for what bfloat16 rounds.
+    A value is off by at most half a step. That is the range of the values under its scale, and 1/32 of
+    the largest of them for what bfloat16 rounds, over twice the number of steps.
     """
 
     def __init__(self, bits: int, axis: int) -> None:

@@ -28,7 +28,7 @@ _BIAS = np.float32(2**-8)
 class Float8:
     """One scale for each token, which makes its largest value 448.
 
-    A value is off by at most 1/16 of itself, or by 2^-19 of the largest of its token if that is more.
+    A value is off by at most 1/16 of itself, or by 2^-18 of the largest of its token if that is more.
     """
 
     name = "e4m3-token"
@@ -67,5 +67,5 @@ def _to_e4m3(values: Floats) -> Bytes:
 def _table() -> Floats:
     """The values of all 256 words."""
     words = np.arange(256, dtype=np.uint16)
-    values = ((words & 0x7F) << 7 | (words & 0x80) << 8).view(np.float16).astype(np.float32) / _BIAS
-    return values
+    halves = ((words & 0x7F) << 7 | (words & 0x80) << 8).view(np.float16)
+    return np.divide(halves, _BIAS, dtype=np.float32)

@@ -48,7 +48,7 @@ class Frame:
         return Kind(kind)
 
     def _check(self, kind: int, position: int, tokens: int) -> int:
-        return zlib.crc32(struct.pack("<BQI", kind, position, tokens), self._seed)
+        return zlib.crc32(struct.pack("<BII", kind, position, tokens), self._seed)
 
 
 def require_size(payload: bytes, size: int) -> None:
@@ -57,7 +57,9 @@ def require_size(payload: bytes, size: int) -> None:
         raise BrokenPayload(f"a payload has {len(payload)} bytes where {size} are expected")
 
 
-def require_tokens(tokens: int, slots: int) -> None:
-    """A block holds 1 to `slots` tokens."""
+def require_place(position: int, tokens: int, slots: int) -> None:
+    """Raise `ValueError` unless a block can begin at `position` and hold `tokens`."""
+    if not 0 <= position < 2**32:
+        raise ValueError(f"a block begins at a position from 0 to 2^32 - 1, not at {position}")
     if not 1 <= tokens <= slots:
         raise ValueError(f"a block holds 1 to {slots} tokens, not {tokens}")

@@ -13,8 +13,8 @@ from hotprefix.pages.codecs.quantiser import CHANNEL, TOKEN
 from hotprefix.pages.format import KvFormat
 from hotprefix.pages.rotary import Rotary
 
-SINKS = 4
-"""First positions kept exactly: attention leans on them whatever the text."""
+SINKS = 1
+"""First positions kept exactly: attention leans on the first token whatever the text."""
 
 
 def int8_codec(kv_format: KvFormat, rotary: Rotary | None, *, exact_positions: int = SINKS) -> BlockCodec:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from hotprefix.pages.codecs.base import Block
-from hotprefix.pages.codecs.frame import HEAD_BYTES, Frame, Kind, require_size, require_tokens
+from hotprefix.pages.codecs.frame import HEAD_BYTES, Frame, Kind, require_place, require_size
 from hotprefix.pages.format import KvFormat
 
 
@@ -73,11 +73,11 @@ class RawCodec:
         self.block_bytes = HEAD_BYTES + kv_format.block_bytes
 
     def encode(self, block: Block, position: int, tokens: int) -> bytes:
-        require_tokens(tokens, self._body.slots)
+        require_place(position, tokens, self._body.slots)
         return b"".join([self._frame.head(Kind.RAW, position, tokens), *self._body.pack(block, tokens)])
 
     def decode(self, payload: bytes, position: int, tokens: int, out: Block) -> None:
-        require_tokens(tokens, self._body.slots)
+        require_place(position, tokens, self._body.slots)
         self._frame.kind(payload, position, tokens)
         require_size(payload, HEAD_BYTES + self._body.size(tokens))
         self._body.unpack(np.frombuffer(payload, np.uint8, offset=HEAD_BYTES), tokens, out)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from hotprefix.pages.codecs.base import Block
 from hotprefix.pages.codecs.floats import Words, is_calm
-from hotprefix.pages.codecs.frame import HEAD_BYTES, Frame, Kind, require_size, require_tokens
+from hotprefix.pages.codecs.frame import HEAD_BYTES, Frame, Kind, require_place, require_size
 from hotprefix.pages.codecs.layout import Tensors
 from hotprefix.pages.codecs.planes import Planes
 from hotprefix.pages.codecs.quantiser import Quantiser
@@ -57,7 +57,7 @@ class SectionedCodec:
         self.block_bytes = HEAD_BYTES + self._body_bytes(0, kv_format.block_size)
 
     def encode(self, block: Block, position: int, tokens: int) -> bytes:
-        require_tokens(tokens, self._raw.slots)
+        require_place(position, tokens, self._raw.slots)
         kept = self._kept(position, tokens)
         parts = self._coded(block, position, kept, tokens)
         if parts is None:
@@ -66,7 +66,7 @@ class SectionedCodec:
         return b"".join([self._frame.head(Kind.CODED, position, tokens), *(part.data for part in parts)])
 
     def decode(self, payload: bytes, position: int, tokens: int, out: Block) -> None:
-        require_tokens(tokens, self._raw.slots)
+        require_place(position, tokens, self._raw.slots)
         kind = self._frame.kind(payload, position, tokens)
         kept = self._kept(position, tokens)
         size = self._raw.size(tokens) if kind is Kind.RAW else self._body_bytes(kept, tokens)
