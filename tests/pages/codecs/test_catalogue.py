@@ -7,7 +7,7 @@ import pytest
 from hotprefix.base.errors import UnsupportedModel
 from hotprefix.pages.codecs.catalogue import CODECS, build_codec
 from hotprefix.pages.format import CacheInput, KvFormat
-from tests.pages.codecs.blocks import ROTARY, float_format, integer_format
+from tests.pages.codecs.blocks import ROTARY, float_format, integer_format, random_block
 
 
 @pytest.mark.parametrize("name", list(CODECS))
@@ -23,6 +23,25 @@ def test_an_unknown_name_lists_the_known_ones() -> None:
 def test_an_option_that_a_codec_lacks_is_named() -> None:
     with pytest.raises(ValueError, match=r"raw does not take these options.*exact_layers"):
         build_codec("raw", float_format(), ROTARY, exact_layers=range(3))
+
+
+def test_the_layers_that_layered_keeps_can_be_written_with_its_name() -> None:
+    block = random_block(float_format(), 1)
+    written = build_codec("layered:1-2", float_format(), ROTARY)
+    given = build_codec("layered", float_format(), ROTARY, exact_layers=range(1, 3))
+    assert written.name == "layered"
+    assert written.encode(block, 0, 8) == given.encode(block, 0, 8)
+
+
+@pytest.mark.parametrize("text", ["layered:", "layered:1", "layered:2-1", "layered:a-b", "layered:0-2:3"])
+def test_a_range_of_layers_that_is_none_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r"write for instance layered:0-2"):
+        build_codec(text, float_format(), ROTARY)
+
+
+def test_layers_belong_to_layered_alone() -> None:
+    with pytest.raises(ValueError, match="int8 does not take"):
+        build_codec("int8:0-2", float_format(), ROTARY)
 
 
 def test_layers_that_the_model_lacks_are_refused() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +11,8 @@ from hotprefix.pages.codecs.presets import fp8_codec, int4_codec, int8_codec, la
 from hotprefix.pages.codecs.raw import RawCodec
 from hotprefix.pages.format import KvFormat
 from hotprefix.pages.rotary import Rotary
+
+_RANGE = re.compile(r"(\d{1,4})-(\d{1,4})")
 
 
 def _raw(kv_format: KvFormat, rotary: Rotary | None) -> BlockCodec:
@@ -27,15 +30,25 @@ CODECS: dict[str, Callable[..., BlockCodec]] = {
 
 
 def build_codec(name: str, kv_format: KvFormat, rotary: Rotary | None, **options: Any) -> BlockCodec:
-    """The codec of a name for blocks of a format.
+    """The codec of a name for blocks of a format; `layered:4-7` is `layered` that keeps those layers.
 
     `rotary` is what the model embeds positions with; without it keys are quantised as they are, at a
     larger error. Raises `ValueError` for a name or option that does not exist and `UnsupportedModel`
     where the format can't be coded.
     """
+    name, colon, layers = name.partition(":")
+    if colon:
+        options["exact_layers"] = _layers(layers)
     if name not in CODECS:
         raise ValueError(f"there is no codec {name!r}; choose one of {', '.join(CODECS)}")
     try:
         return CODECS[name](kv_format, rotary, **options)
     except TypeError as error:
         raise ValueError(f"codec {name} does not take these options: {error}") from error
+
+
+def _layers(text: str) -> range:
+    found = _RANGE.fullmatch(text)
+    if found is None or int(found[1]) > int(found[2]):
+        raise ValueError(f"{text!r} is no range of layers; write for instance layered:0-2")
+    return range(int(found[1]), int(found[2]) + 1)
