@@ -6,6 +6,7 @@ from random import Random
 
 import pytest
 
+from hotprefix.base.errors import LogicError
 from hotprefix.cache.prefix import PrefixCache
 from hotprefix.engine.settings import EngineSettings
 from hotprefix.engine.shares import floor_reserve
@@ -81,6 +82,20 @@ def test_the_engine_grants_on_its_own_thread() -> None:
             assert await engine.grant([TenantQuota("a", floor_tokens=1000)]) == ("a",)
             assert isinstance(world.cache, PrefixCache)
             assert world.cache.tree.accounts.floors == 20
+
+        run(main)
+
+
+def test_a_question_that_fails_does_so_for_whoever_asks() -> None:
+    world = World(64, reserve=20)
+    with running(world) as engine:
+
+        async def main() -> None:
+            assert isinstance(world.cache, PrefixCache)
+            world.cache.quotas = None
+            with pytest.raises(LogicError, match="no quotas"):
+                await engine.grant([TenantQuota("a", floor_tokens=8)])
+            await collect(engine.stream(request(PROMPT)))
 
         run(main)
 

@@ -6,6 +6,8 @@ import asyncio
 import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
+from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -207,12 +209,19 @@ class Engine:
         return send
 
     async def _asked(self, question: Callable[[], _T], otherwise: _T) -> _T:
-        """What the engine's thread answers; `otherwise` if that has ended."""
+        """What the engine's thread answers, or raises; `otherwise` if that has ended."""
         loop = asyncio.get_running_loop()
         answer: asyncio.Future[_T] = loop.create_future()
 
         def ask() -> None:
-            loop.call_soon_threadsafe(_answer, answer, question())
+            # The question may fail for whoever asks, never for the engine's thread.
+            outcome: Future[_T] = Future()
+            try:
+                outcome.set_result(question())
+            except Exception as error:
+                outcome.set_exception(error)
+            with suppress(RuntimeError):  # the loop is closed: nobody is left to hear it
+                loop.call_soon_threadsafe(_answer, answer, outcome)
 
         if not self._post(ask):
             return otherwise
@@ -275,7 +284,12 @@ class Engine:
             )
 
 
-def _answer(future: asyncio.Future[_T], value: _T) -> None:
+def _answer(future: asyncio.Future[_T], outcome: Future[_T]) -> None:
     """The waiting request may have been cancelled in the meantime."""
-    if not future.done():
-        future.set_result(value)
+    if future.done():
+        return
+    error = outcome.exception()
+    if error is None:
+        future.set_result(outcome.result())
+    else:
+        future.set_exception(error)
