@@ -21,6 +21,7 @@ from hotprefix.diagnosis.snapshot import PromptSnapshot
 from hotprefix.kv.accounts import Outcome
 from hotprefix.modes.caching import Caching
 from hotprefix.modes.classes import Mode, TokenClasses
+from hotprefix.modes.entries import Tombstone
 from hotprefix.modes.turn import Turn
 from hotprefix.profiles.price import Price, price_of
 
@@ -33,7 +34,8 @@ class Case:
     """One request under examination: itself, the earlier one it resembles, and what stood in the way.
 
     `keys` are those of its markers' entries, `block_keys` those of its full blocks; `arrived` is the
-    moment, by the log of evictions, at which it had not yet asked for any.
+    moment, by the log of evictions, at which it had not yet asked for any; `gone` is the longest of its
+    entries that can't be read any more.
     """
 
     turn: Turn
@@ -44,6 +46,7 @@ class Case:
     block_keys: Sequence[BlockKey]
     arrived: int
     comparison: Comparison
+    gone: Tombstone | None
 
 
 class Doctor:
@@ -87,7 +90,9 @@ class Doctor:
         self._writing.update(keys)
         earlier = self._memory.nearest(request.cache_tenant, snapshot)
         compared = comparison_of(MissFacts(snapshot, earlier, turn.mode.value, None, _rules(turn)))
-        return Case(turn, snapshot, earlier, keys, pending, imprint.block_keys, arrived, compared)
+        stones = (self._caching.gone(key) for key in reversed(keys))
+        gone = next((stone for stone in stones if stone is not None), None)
+        return Case(turn, snapshot, earlier, keys, pending, imprint.block_keys, arrived, compared, gone)
 
     def report(self, case: Case, classes: TokenClasses) -> MissReport:
         """The reason, by what the request was billed as reading."""
@@ -144,9 +149,7 @@ class Doctor:
 
     def _store(self, case: Case, matched: int) -> tuple[StoreFacts, int]:
         """What the logs say, and how many tokens of the prompt they know to have been cached."""
-        gone = next(
-            (stone for key in reversed(case.keys) if (stone := self._caching.gone(key)) is not None), None
-        )
+        gone = case.gone  # by now it may be written anew
         is_lost = case.turn.hit_lost or (gone is not None and gone.cause == "evicted")
         evicted, known = (Eviction.CAPACITY, 0) if is_lost else self._evicted(case, matched)
         expired = gone is not None and gone.cause == "expired"
