@@ -58,6 +58,10 @@ class ServerMetrics:
         info = Gauge("hotprefix_build_info", "Always 1.", ["version", "model", "python"], registry=registry)
         info.labels(version, model, platform.python_version()).set(1)
 
+    def keeps(self, precision: str, bytes_per_token: float) -> None:
+        """How the engine keeps keys and values."""
+        self._per_token.labels(precision).set(bytes_per_token)
+
     def _add_counters(self, registry: CollectorRegistry) -> None:
         def counter(name: str, text: str) -> Counter:
             return Counter(f"hotprefix_{name}", text, registry=registry)
@@ -100,6 +104,9 @@ class ServerMetrics:
         self._usage = gauge("kv_cache_usage_perc", "Share of the KV blocks that requests hold, 0 to 1.")
         self._arena = gauge("kv_arena_bytes", "Bytes that the KV arena holds.")
         self._arena_limit = gauge("kv_arena_limit_bytes", "Bytes that the KV arena may grow to.")
+        self._per_token = Gauge(
+            "hotprefix_kv_bytes_per_token", "Bytes of KV of a token.", ["precision"], registry=registry
+        )
         self._blocks = Gauge("hotprefix_kv_blocks", "KV blocks by state.", ["state"], registry=registry)
         self._tenant_blocks = Gauge(
             "hotprefix_kv_tenant_blocks",

@@ -14,7 +14,7 @@ from hotprefix.engine.front import ServedModel
 
 
 def model_object(model: ServedModel, name: str) -> dict[str, Any]:
-    """OpenAI's shape, with the context's length as vLLM tells it."""
+    """OpenAI's shape, with the context's length as vLLM tells it, and how keys and values are kept."""
     return {
         "id": name,
         "object": "model",
@@ -22,6 +22,8 @@ def model_object(model: ServedModel, name: str) -> dict[str, Any]:
         "owned_by": "hotprefix",
         "root": model.name,
         "max_model_len": model.context_length,
+        "kv_precision": model.kv_precision,
+        "kv_bytes_per_token": model.kv_bytes_per_token,
     }
 
 

@@ -47,6 +47,8 @@ def serve(
     grants = read_grants(settings)
     with closing(bind(settings.host, settings.port)) as sock:
         manifest = store.resolve(settings.model)
+        if settings.rope_scaling is not None:
+            manifest = settings.rope_scaling.applied_to(manifest)
         with progress.status(f"Loading {manifest.name} …") as status:
             known = texts(manifest)
             model = served_model(manifest, known.tokenizer, settings)
@@ -131,12 +133,15 @@ async def _serve_and(get_ready: Callable[[], Awaitable[None]], serving: Serving,
 def announce(model: ServedModel, settings: ServeSettings, url: str, out: Console) -> None:
     """Where the server is, what it serves, and a line to try it with."""
     cache = f"prefix cache {settings.policy.value}" if settings.cache else "prefix cache off"
+    kept = (
+        f"{settings.kv_precision.value} ({model.kv_precision}, {model.kv_bytes_per_token:,.0f} bytes a token)"
+    )
     body = {"model": model.name, "messages": [{"role": "user", "content": "Say hello in five words."}]}
     lines = (
         f"Hotprefix {__version__} is ready on {url}",
         f"  model    {model.name}, context {model.context_length:,} tokens",
         f"  profile  {settings.profile}",
-        f"  arena    up to {show_size(settings.kv_arena)}, {settings.kv_precision.value}, {cache}",
+        f"  arena    up to {show_size(settings.kv_arena)}, {kept}, {cache}",
         "  try      "
         + f"curl {url}/v1/chat/completions -H 'content-type: application/json' -d '{json.dumps(body)}'",
     )

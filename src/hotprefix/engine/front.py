@@ -22,7 +22,8 @@ class ServedModel:
     """What the API needs to know of the model behind the engine.
 
     `context_length` is in tokens (prompt and answer together); `created` in Unix seconds;
-    `defaults` apply where a request does not say how to sample.
+    `defaults` apply where a request does not say how to sample. `kv_precision` and
+    `kv_bytes_per_token` tell how keys and values are kept, once the engine is loaded.
     """
 
     name: str
@@ -33,6 +34,8 @@ class ServedModel:
     template: ChatTemplate
     fingerprint: str
     defaults: SamplingDefaults = field(default_factory=SamplingDefaults)
+    kv_precision: str = ""
+    kv_bytes_per_token: float = 0.0
 
 
 class EngineFront(Protocol):
