@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from typing import NamedTuple
 
 from hotprefix.base.ids import BlockKey
@@ -10,7 +9,7 @@ from hotprefix.kv.accounts import Outcome
 from hotprefix.kv.node import Node
 
 LOGGED = 65_536
-"""Keys that are remembered: 2 million tokens in blocks of 32, at about 200 bytes a key."""
+"""Most keys that are remembered: 2 million tokens in blocks of 32."""
 
 
 class _Departure(NamedTuple):
@@ -27,19 +26,22 @@ _OVER_CEILING = _Departure(Outcome.CEILING, 0)
 class EvictionLog:
     """The newest evictions, by block key; older ones are forgotten, which `is_complete` tells.
 
-    Written on the engine's thread. `moment`, `cause`, `len` and `is_complete` may be asked on any: each
-    is a single look at a C table with keys of bytes, which no write can be in the middle of.
+    Two tables take turns: when the newer one is full, it becomes the older one, whose keys are forgotten.
+    So an eviction costs one entry in a table, and at least the newest `limit // 2` are known.
+    Written on the engine's thread. All else may be asked on any: each look at a table is one step for
+    the interpreter, which no write can be in the middle of.
     """
 
     def __init__(self, limit: int = LOGGED) -> None:
-        self._limit = limit
-        self._gone: OrderedDict[BlockKey, _Departure] = OrderedDict()
+        self._half = max(1, limit // 2)
+        self._newer: dict[BlockKey, _Departure] = {}
+        self._older: dict[BlockKey, _Departure] = {}
         self._moment = 0
         self._is_complete = True
 
     def __len__(self) -> int:
-        """Keys that are remembered."""
-        return len(self._gone)
+        """Entries that are kept."""
+        return len(self._newer) + len(self._older)
 
     @property
     def is_complete(self) -> bool:
@@ -56,7 +58,7 @@ class EvictionLog:
 
         CEILING if its tenant was above its share, else CAPACITY.
         """
-        departure = self._gone.get(key)
+        departure = self._newer.get(key) or self._older.get(key)
         if departure is None or 0 < departure.back <= since:
             return None
         return departure.cause
@@ -64,18 +66,23 @@ class EvictionLog:
     def evicted(self, node: Node) -> None:
         """A block makes room."""
         self._moment += 1
-        gone, key, account = self._gone, node.key, node.top.account
-        if key in gone:
-            gone.move_to_end(key)
-        # At its ceiling without this block, it was above it.
-        gone[key] = _OVER_CEILING if account is not None and account.is_full else _FOR_ROOM
-        if len(gone) > self._limit:
-            gone.popitem(last=False)
-            self._is_complete = False
+        newer, account = self._newer, node.top.account
+        # At its ceiling without this block, its tenant was above it.
+        newer[node.key] = _OVER_CEILING if account is not None and account.is_full else _FOR_ROOM
+        if len(newer) >= self._half:
+            self._turn()
 
     def sealed(self, node: Node) -> None:
         """A block can be found, maybe again."""
-        departure = self._gone.get(node.key)
+        departure = self._newer.get(node.key) or self._older.get(node.key)
         if departure is not None and not departure.back:
             self._moment += 1
-            self._gone[node.key] = _Departure(departure.cause, self._moment)
+            self._newer[node.key] = _Departure(departure.cause, self._moment)
+            if len(self._newer) >= self._half:
+                self._turn()
+
+    def _turn(self) -> None:
+        # In this order: who misses a key sees afterwards that some were forgotten.
+        self._is_complete = self._is_complete and not self._older
+        self._older = self._newer
+        self._newer = {}
