@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from hotprefix.tiers.base import StoreError
 from hotprefix.tiers.cipher import Cipher
 from hotprefix.tiers.disk import DiskStore, segment_bytes
 from hotprefix.tiers.folder_lock import FolderInUse
+from hotprefix.tiers.segment import Segment
 from tests.tiers.records import OTHER_SCOPE, SCOPE, SECRET, fetch, key_of, present, record
 
 LIMIT = 1_000_000
@@ -98,6 +100,31 @@ def test_a_smaller_limit_drops_the_oldest(tmp_path: Path, clock: ManualClock) ->
     store.close()
 
 
+def test_the_limit_holds_while_records_are_moved(
+    tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After every single write, when the new copies are there and the old segment is too."""
+    append = Segment.append
+    sizes = []
+
+    def watched(segment: Segment, parts: Sequence[bytes]) -> int:
+        offset = append(segment, parts)
+        sizes.append(sum(path.stat().st_size for path in tmp_path.glob("*.kv")))
+        return offset
+
+    monkeypatch.setattr(Segment, "append", watched)
+    store = opened(tmp_path, clock)
+    for number in range(500):
+        store.put(record(number, SIZE))
+        if number % 3 == 0:
+            store.get([key_of(number)])
+        if number % 5 == 0:
+            store.retain([key_of(number)], clock.wall() + 1000)
+    assert len(sizes) > 600  # moved ones among them
+    assert 0.8 * LIMIT < max(sizes) <= LIMIT
+    store.close()
+
+
 def test_with_another_key_everything_is_a_miss(tmp_path: Path, clock: ManualClock) -> None:
     def with_key(cipher: Cipher | None) -> DiskStore:
         return DiskStore(tmp_path, LIMIT, SCOPE, clock, cipher)
@@ -172,6 +199,7 @@ stats = store.stats()
 assert stats.dropped + stats.records == 300, stats
 assert stats.dropped > 50, stats
 assert stats.records > 20, stats
+assert stats.bytes == sum(path.stat().st_size for path in folder.glob("*.kv"))
 kept = present(store, range(300))
 assert store.get([key_of(n) for n in kept]) == [record(n, 10_000) for n in kept]
 store.delete([])

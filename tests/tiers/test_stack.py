@@ -180,13 +180,13 @@ def test_a_full_queue_drops(build: Build, clock: ManualClock) -> None:
 
 def test_the_same_block_is_written_once(build: Build, clock: ManualClock, disk: DiskStore) -> None:
     gate = Gated(disk)
-    stack = build(gate)
-    assert store(stack, [1, 1, 1]) == [True] * 3
+    stack = build(gate, limits=StackLimits(queued_bytes=2 * BLOCK))
+    assert store(stack, [1, 1, 1, 2, 2, 3]) == [True] * 5 + [False]
     gate.may_go.set()
     stack.flush(30)
     store(stack, [1])
     stack.flush(30)
-    assert stack.stats()["disk"].written_records == 1
+    assert stack.stats()["disk"].written_records == 2
 
 
 def test_redis_gets_a_block_once_in_a_while(
@@ -249,7 +249,7 @@ def test_records_of_other_codecs_are_read(clock: ManualClock) -> None:
 
 def test_a_run_is_bounded(build: Build, clock: ManualClock) -> None:
     ram = ram_of(100, clock)
-    slow = FaultyStore(ram, lambda call: Fault.SLOW if call > 40 else None, lambda: clock.advance(1.0))
+    slow = FaultyStore(ram, lambda call: Fault.SLOW if call >= 100 else None, lambda: clock.advance(1.0))
     limits = StackLimits(run=RunLimits(most_bytes=2 * PIECE * BLOCK + 1, most_seconds=0.5))
     stack = build(slow, limits=limits)
     store(stack, range(40))
