@@ -68,7 +68,7 @@ def commands() -> dict[str, set[str]]:
 
 
 def options_in(code: str) -> set[str]:
-    return set(re.findall(r"(?<![\w-])--[a-z][a-z-]+", code))
+    return set(re.findall(r"(?<![\w-])--[a-z][a-z0-9-]+", code))
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
