@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
+from hotprefix.pages.codecs.base import BrokenPayload
 from hotprefix.pages.codecs.eight_bit import Int8
 from hotprefix.pages.codecs.few_bit import FewBits
 from hotprefix.pages.codecs.float8 import Float8
@@ -67,6 +68,17 @@ def test_few_bits_err_by_half_a_step(bits: int, axis: int, seed: int, mean: floa
     most = np.abs(values).max(axis=axis, keepdims=True)
     error = np.abs(trip(FewBits(bits, axis), values) - values)
     assert (error <= (spread + most / 32) / (2 * (2**bits - 1))).all()
+
+
+@pytest.mark.parametrize("quantiser", ALL, ids=lambda quantiser: quantiser.name)
+@pytest.mark.parametrize("word", [0x7F80, 0x7FC0, 0xFF80, 0x7F7F])
+def test_scales_and_offsets_that_no_values_have_are_refused(quantiser: Quantiser, word: int) -> None:
+    """Infinite, not a number, or so large that what they scale would overflow."""
+    values = np.random.default_rng(1).normal(0, 1, (2, 8, 8)).astype(np.float32)
+    code = code_of(quantiser, values).copy()
+    code[:2].view(np.uint16)[0] = word
+    with pytest.raises(BrokenPayload):
+        quantiser.decode(code, values.shape)
 
 
 def test_few_bits_reach_both_ends() -> None:
