@@ -1,17 +1,21 @@
-"""What stops a server from starting: one line that says what to do, and a status."""
+"""Starting: what is answered meanwhile, and what stops it, in one line that says what to do."""
 
 from __future__ import annotations
 
 import os
+import signal
+import socket
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 
+import httpx
 import pytest
 
-from tests.e2e.server import Server
+from tests.e2e.server import Server, until
 from tests.tiny_gguf import write_tiny_gguf
 
 pytestmark = pytest.mark.model
@@ -59,3 +63,48 @@ def test_a_model_that_is_none(tmp_path: Path, write: Callable[[Path], object], c
 def test_a_state_folder_that_cannot_be(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     assert str(tmp_path / "file") in refused("--state-dir", str(tmp_path / "file" / "below"))
+
+
+@contextmanager
+def starting(folder: Path) -> Iterator[tuple[subprocess.Popen[str], httpx.Client]]:
+    """A server that answers already, and loads."""
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "hotprefix", "serve", "--port", str(port), "--state-dir", str(folder)]
+    with (
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process,
+        httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as client,
+    ):
+        try:
+            until(lambda: answers(client) or process.poll() is not None, lambda: "no answer")
+            yield process, client
+        finally:
+            process.kill()
+
+
+def answers(client: httpx.Client) -> bool:
+    try:
+        return client.get("/healthz").json() == {"status": "ok"}
+    except httpx.TransportError:
+        return False
+
+
+def test_clients_are_told_to_wait_while_the_model_loads(tmp_path: Path) -> None:
+    with starting(tmp_path) as (process, client):
+        assert client.get("/readyz").json() == {"status": "starting"}
+        refused = client.post("/v1/chat/completions", json={"model": "x", "messages": []})
+        assert (refused.status_code, refused.json()["error"]["code"]) == (503, "starting")
+        assert process.stdout is not None
+        assert " is ready on http://" in process.stdout.readline()
+        assert client.get("/readyz").json() == {"status": "ready"}
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+
+
+def test_ctrl_c_while_the_model_loads(tmp_path: Path) -> None:
+    with starting(tmp_path) as (process, client):
+        assert client.get("/readyz").json() == {"status": "starting"}
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+        assert (process.returncode, out) == (130, "")
+        assert "Traceback" not in err

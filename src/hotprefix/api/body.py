@@ -52,7 +52,7 @@ async def _in_time(scope: Scope, receive: Receive, settings: ApiSettings) -> byt
 async def _read(scope: Scope, receive: Receive, limit: int) -> bytes:
     declared = Headers(scope=scope).get("content-length")
     if declared is not None and declared.isdecimal() and int(declared) > limit:
-        await _discard(receive, _DISCARD_FACTOR * limit)
+        await discard(receive, _DISCARD_FACTOR * limit)
         raise _too_large(limit)
     parts: list[bytes] = []
     size = 0
@@ -65,14 +65,14 @@ async def _read(scope: Scope, receive: Receive, limit: int) -> bytes:
         if size > limit:
             parts.clear()
             if message.get("more_body", False):
-                await _discard(receive, _DISCARD_FACTOR * limit)
+                await discard(receive, _DISCARD_FACTOR * limit)
             raise _too_large(limit)
         parts.append(part)
         if not message.get("more_body", False):
             return b"".join(parts)
 
 
-async def _discard(receive: Receive, budget: int) -> None:
+async def discard(receive: Receive, budget: int) -> None:
     """Read on for a while: a client that is cut off while sending never sees the answer."""
     with contextlib.suppress(ClientGoneError):
         while budget > 0:

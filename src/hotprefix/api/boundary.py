@@ -35,7 +35,7 @@ class Boundary:
             return
         scope.setdefault("app", self)  # makes the router raise instead of answering in plain text
         record = Record(
-            request_id=_request_id(scope),
+            request_id=request_id_of(scope),
             method=scope["method"],
             path=scope["path"],
             started=self._service.clock.now(),
@@ -101,6 +101,6 @@ class Boundary:
             log.debug("request", **fields)
 
 
-def _request_id(scope: Scope) -> str:
+def request_id_of(scope: Scope) -> str:
     wanted = Headers(scope=scope).get("x-request-id", "")
     return wanted if _SANE_ID.fullmatch(wanted) else uuid.uuid4().hex

@@ -1,4 +1,4 @@
-"""Taking the address before the model is loaded, so that a taken one is known at once."""
+"""Taking the address before the model is loaded: a taken one is known at once, and probes are answered."""
 
 from __future__ import annotations
 
@@ -6,6 +6,9 @@ import errno
 import socket
 
 from hotprefix.base.errors import HotprefixError
+
+_BACKLOG = 2048
+"""Connections that may wait to be accepted: uvicorn's own number."""
 
 
 class CannotListenError(HotprefixError):
@@ -28,6 +31,15 @@ def bind(host: str, port: int) -> socket.socket:
         raise cannot_listen(host, port, error) from None
     sock.set_inheritable(False)
     return sock
+
+
+def listen(sock: socket.socket) -> None:
+    """Accept connections on a bound socket. Raises `CannotListenError`."""
+    try:
+        sock.listen(_BACKLOG)
+    except OSError as error:
+        host, port = sock.getsockname()[:2]
+        raise cannot_listen(host, port, error) from None
 
 
 def cannot_listen(host: str, port: int, error: OSError) -> CannotListenError:

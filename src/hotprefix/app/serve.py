@@ -18,6 +18,7 @@ from hotprefix.app.listen import bind, cannot_listen, url_of
 from hotprefix.app.serving import Serving, loop_factory
 from hotprefix.app.settings import ServeSettings
 from hotprefix.app.sizes import show_size
+from hotprefix.app.waiting_room import WaitingRoom
 from hotprefix.app.warm_file import Prefix, read_warm_files
 from hotprefix.app.warm_up import warm_up
 from hotprefix.app.wiring import (
@@ -39,13 +40,14 @@ def serve(
 ) -> None:
     """Load, announce on `out`, serve until stopped by a signal. Raises `HotprefixError`.
 
-    The address is taken first, so that a taken one is an error before the model is loaded.
+    The address is taken first, so that a taken one is an error before the model is loaded. Until the
+    server is ready, a waiting room answers on it.
     """
     profiles = load_profiles(settings.profiles_dir)
     profiles.get(settings.profile)
     prefixes = read_warm_files(settings.warm)
     grants = read_grants(settings)
-    with closing(bind(settings.host, settings.port)) as sock:
+    with closing(bind(settings.host, settings.port)) as sock, WaitingRoom(sock) as waiting:
         manifest = store.resolve(settings.model)
         if settings.rope_scaling is not None:
             manifest = settings.rope_scaling.applied_to(manifest)
@@ -56,6 +58,7 @@ def serve(
             engine_life = running_engine(manifest, model, known.answers, settings, metrics, grants)
             with engine_life as engine:
                 status.stop()
+                waiting.close()
                 serve_engine(
                     engine,
                     prompt_builder(manifest, model, known.answers),

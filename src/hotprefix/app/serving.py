@@ -18,8 +18,9 @@ _KEEP_ALIVE = 75
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
-class _Server(uvicorn.Server):
-    """uvicorn without its own signal handling, which cuts streams off."""
+class ToldServer(uvicorn.Server):
+    """uvicorn without its own signal handling, which cuts streams off; calls `started` when connections
+    are accepted."""
 
     def __init__(self, config: uvicorn.Config, started: Callable[[], None]) -> None:
         super().__init__(config)
@@ -66,17 +67,7 @@ class Serving:
 
     async def run(self, sock: socket.socket, started: Callable[[], None]) -> None:
         """Serve until stopped; `started` is called when connections are accepted."""
-        config = uvicorn.Config(
-            self._app,
-            log_config=None,
-            access_log=False,
-            lifespan="off",
-            ws="none",
-            server_header=False,
-            timeout_keep_alive=_KEEP_ALIVE,
-            timeout_graceful_shutdown=1,
-        )
-        server = _Server(config, started)
+        server = ToldServer(server_config(self._app), started)
         drainer = asyncio.create_task(self._drain(server))
         try:
             await server.serve(sockets=[sock])
@@ -115,6 +106,20 @@ class Serving:
             return idle.result()
         idle.cancel()
         return False
+
+
+def server_config(app: ASGIApp) -> uvicorn.Config:
+    """How this server speaks HTTP."""
+    return uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        lifespan="off",
+        ws="none",
+        server_header=False,
+        timeout_keep_alive=_KEEP_ALIVE,
+        timeout_graceful_shutdown=1,
+    )
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
