@@ -56,34 +56,55 @@ def round_trip(name: str, kv_format: KvFormat, rotary: Rotary | None, case: tupl
     arena = ROUNDING[kv_format.element_type] * np.maximum(np.abs(rest), np.abs(got)) + 2.0**-24 * (
         kv_format.element_type == "f16"
     )
-    for side, bound in ((0, key_bound(name, rest[:, 0], rotary)), (1, value_bound(name, rest[:, 1]))):
+    keys = key_bound(name, rest[:, 0], rotary, position + np.arange(first, tokens))
+    for side, bound in ((0, keys), (1, value_bound(name, rest[:, 1]))):
         error = np.abs(got[:, side] - rest[:, side])
         assert (error <= bound + arena[:, side] + NEGLIGIBLE).all()
 
 
-def key_bound(name: str, keys: Numbers, rotary: Rotary | None) -> Numbers:
+def key_bound(name: str, keys: Numbers, rotary: Rotary | None, positions: NDArray[np.int64]) -> Numbers:
     if name == "fp8":
         return float_bound(keys)
+    if rotary is None:
+        return step_bound(keys) if name == "int4" else np.abs(keys).max(axis=2, keepdims=True) / 252
+    half = len(rotary.inverse_frequencies)
+    first = slice(0, half) if rotary.is_half_split else slice(0, 2 * half, 2)
+    second = slice(half, 2 * half) if rotary.is_half_split else slice(1, 2 * half, 2)
     lengths = np.abs(keys)
-    if rotary is not None:
-        lengths = lengths.copy()
-        half = len(rotary.inverse_frequencies)
-        first = slice(0, half) if rotary.is_half_split else slice(0, 2 * half, 2)
-        second = slice(half, 2 * half) if rotary.is_half_split else slice(1, 2 * half, 2)
-        pairs = np.hypot(keys[..., first], keys[..., second])
-        lengths[..., first] = lengths[..., second] = np.sqrt(2) * pairs
+    lengths[..., first] = lengths[..., second] = np.hypot(keys[..., first], keys[..., second])
     longest = lengths.max(axis=2, keepdims=True)
-    return longest * (1 / 252 if name in ("int8", "layered") else 1 / 14) + longest * 2.0**-20
+    if name == "int4":
+        bound = step_bound(rotary.rotated(keys.astype(np.float32), -positions).astype(np.float64))
+        bound[..., first] = bound[..., second] = np.maximum(bound[..., first], bound[..., second])
+    else:
+        bound = longest / 252
+    bound[..., : 2 * half] *= np.sqrt(2)
+    return bound + longest * 2.0**-20
+
+
+def step_bound(channels: Numbers) -> Numbers:
+    """Half a step of four bits over the tokens."""
+    most = np.abs(channels).max(axis=2, keepdims=True)
+    return (np.ptp(channels, axis=2, keepdims=True) + most / 32) / 30
 
 
 def value_bound(name: str, values: Numbers) -> Numbers:
     if name == "fp8":
         return float_bound(values)
     if name == "int4":
-        # As long as the error behind the Hadamard matrix, where no number exceeds the token's length.
-        length = np.sqrt((values**2).sum(axis=-1, keepdims=True))
-        return np.sqrt(values.shape[-1]) * length / 14
+        size = values.shape[-1]
+        behind = values @ hadamard(size)
+        most = np.abs(behind).max(axis=-1, keepdims=True)
+        half_step = (np.ptp(behind, axis=-1, keepdims=True) + most / 32) / 30
+        return np.sqrt(size) * half_step + most * 2.0**-20
     return np.abs(values).max(axis=-1, keepdims=True) / 252
+
+
+def hadamard(size: int) -> Numbers:
+    matrix = np.ones((1, 1))
+    while len(matrix) < size:
+        matrix = np.block([[matrix, matrix], [matrix, -matrix]])
+    return matrix / np.sqrt(size)
 
 
 def float_bound(values: Numbers) -> Numbers:
