@@ -145,6 +145,7 @@ class Scheduler:
     def remove(self, sequence: Sequence) -> None:
         """A sequence ended, wherever it was; what it computed is offered for reuse."""
         self._flights.release(sequence)
+        sequence.tally = None
         if sequence.holding is not None:
             self._cache.close(sequence.holding)
             sequence.holding = None
