@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "hotprefix"
 ROOMS = (
     "base", "profiles", "keys", "models", "prompt", "kv", "traces", "pages", "tiers", "cache",
-    "diagnosis", "modes", "ledger", "sessions", "tenants", "engine", "quality", "api", "app", "bench",
+    "diagnosis", "modes", "ledger", "sessions", "tenants", "engine", "quality", "api", "doctor", "app", "bench",
 )  # fmt: skip
 """A room imports only itself and rooms before it, except that `app` registers `bench`."""
 OPENVINO_ROOMS = {"engine", "models", "quality", "bench"}
