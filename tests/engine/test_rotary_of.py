@@ -131,6 +131,15 @@ def test_no_embedding_gives_none() -> None:
     assert graph.read(op.multiply(graph.keys, graph.places).output(0)) is None
 
 
+def test_heads_of_another_size_give_none() -> None:
+    graph = Graph()
+    turned = halves(graph.keys, *graph.waves(graph.angles()))
+    keys = op.reshape(turned, [0, -1], True).output(0)
+    model = ov.Model([op.result(keys)], [graph.ids, graph.positions], "graph")
+    assert rotary_behind(ov.Core(), model, keys, SIZE + 2) is None
+    assert rotary_behind(ov.Core(), model, keys, SIZE) is not None
+
+
 def test_frequencies_that_move_with_the_position_give_none() -> None:
     """As dynamic NTK has them beyond the trained length."""
     graph = Graph()

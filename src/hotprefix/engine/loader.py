@@ -74,7 +74,8 @@ def load_engine(
     cache = build_cache(arena, settings, context)
     scopes = _Scopes(manifest.fingerprint, kv.describe(), settings.secret)
     arena_tokens = cache.usable_blocks * cache.block_size
-    head_size = kv.inputs[-1].block_shape[-1]
+    # Keys of integers have their scales in rows of their own, values in longer rows.
+    head_size = next(cache.block_shape[-1] for cache in kv.inputs if cache.name.startswith("key_cache"))
     rotary = functools.cache(lambda: rotary_of(core, graph, head_size))
     kit = strategy_kit(settings.strategy, context, arena, cache, rotary)
     pins = tiering = None

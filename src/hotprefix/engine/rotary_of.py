@@ -42,7 +42,7 @@ def rotary_behind(core: ov.Core, model: ov.Model, keys: ov.Output, head_size: in
     if any(not np.array_equal(angles[0], other) for other in angles[1:]):
         return None
     frequencies = _frequencies(angles[0])
-    if frequencies is None or 2 * len(frequencies) > head_size:
+    if frequencies is None or 2 * len(frequencies) > head_size or cached.shape[1] % head_size:
         return None
     factor = _attention_factor(cosines[0])
     for is_half_split in (True, False):
