@@ -51,6 +51,20 @@ def test_the_limit_is_one_for_all_servers(own_redis: RedisServer, clock: ManualC
         store.close()
 
 
+def test_replaced_and_deleted_records_are_not_counted(own_redis: RedisServer, clock: ManualClock) -> None:
+    store = RedisStore(own_redis.url, LIMIT, SCOPE, clock)
+    store.put(record(1, 100))
+    before = store.stats().bytes
+    store.put(record(1, 9000))
+    store.put(record(2, 500))
+    store.delete([key_of(2), key_of(3)])
+    store.put(record(1, 100))
+    assert store.stats().bytes == before
+    store.delete([key_of(1)])
+    assert store.stats().bytes == 0
+    store.close()
+
+
 def test_everything_expires(own_redis: RedisServer, clock: ManualClock) -> None:
     store = RedisStore(own_redis.url, LIMIT, SCOPE, clock, ttl=100)
     store.put(record(1))
