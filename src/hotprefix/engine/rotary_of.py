@@ -7,13 +7,13 @@ import openvino as ov
 import openvino.opset13 as op
 from numpy.typing import NDArray
 
+from hotprefix.models.graph_walk import ancestors
+from hotprefix.models.rope_graph import attention_factor
 from hotprefix.pages.rotary import Rotary
 
 _POSITIONS = np.array([0, 1, 2, 5, 17, 100, 1021, 4093, 32_749])
 _TOLERANCE = 2.0**-8
 """Angles and keys are float32: at position 32,749 a turn is off by up to 2^-9 of the key."""
-
-_SHAPING = frozenset({"Convert", "Reshape", "Unsqueeze", "Squeeze", "Transpose", "Broadcast"})
 
 
 def rotary_of(core: ov.Core, model: ov.Model, head_size: int) -> Rotary | None:
@@ -44,7 +44,7 @@ def rotary_behind(core: ov.Core, model: ov.Model, keys: ov.Output, head_size: in
     frequencies = _frequencies(angles[0])
     if frequencies is None or 2 * len(frequencies) > head_size or cached.shape[1] % head_size:
         return None
-    factor = _attention_factor(cosines[0])
+    factor = attention_factor(cosines[0])
     for is_half_split in (True, False):
         rotary = Rotary(frequencies, is_half_split, factor)
         if _moves(rotary, cached, head_size):
@@ -63,8 +63,8 @@ def _first_keys(model: ov.Model) -> ov.Output | None:
 
 def _computed(core: ov.Core, model: ov.Model, outputs: list[ov.Output]) -> list[NDArray[np.float32]] | None:
     """Outputs [positions, …] for one token at all of `_POSITIONS`, in float32; None if they need more."""
-    names = _ancestors([output.get_node() for output in outputs])
-    parameters = [node for node in model.get_parameters() if node.get_friendly_name() in names]
+    names = ancestors(output.get_node() for output in outputs)
+    parameters = [node for node in model.get_parameters() if node.get_name() in names]
     feeds = {"input_ids": np.ones_like(_POSITIONS), "position_ids": _POSITIONS}
     inputs = []
     for parameter in parameters:
@@ -78,17 +78,6 @@ def _computed(core: ov.Core, model: ov.Model, outputs: list[ov.Output]) -> list[
     return [np.array(results[index]).reshape(len(_POSITIONS), -1) for index in range(len(outputs))]
 
 
-def _ancestors(nodes: list[ov.Node]) -> set[str]:
-    """Names of the nodes and of everything that they are computed from."""
-    found: set[str] = set()
-    while nodes:
-        node = nodes.pop()
-        if node.get_friendly_name() not in found:
-            found.add(node.get_friendly_name())
-            nodes += [value.get_node() for value in node.input_values()]
-    return found
-
-
 def _frequencies(angles: NDArray[np.float32]) -> NDArray[np.float64] | None:
     """Radians a position for each pair; None where angles don't grow with the position alone."""
     one: NDArray[np.float64] = angles[1].astype(np.float64)
@@ -99,25 +88,6 @@ def _frequencies(angles: NDArray[np.float32]) -> NDArray[np.float64] | None:
         if half and np.array_equal(*members):
             return members[0]
     return one
-
-
-def _attention_factor(cosine: ov.Node) -> float:
-    """The constant that the graph multiplies its cosine with, as YaRN does; 1 if there is none."""
-    factor, node = 1.0, cosine
-    while True:
-        consumers = [target.get_node() for target in node.output(0).get_target_inputs()]
-        if len(consumers) != 1:
-            return factor
-        following = consumers[0]
-        if following.get_type_name() == "Multiply":
-            scalars = [value.get_node() for value in following.input_values()]
-            constants = [scalar for scalar in scalars if scalar.get_type_name() == "Constant"]
-            if not constants or constants[0].get_data().size != 1:
-                return factor
-            factor *= float(constants[0].get_data().reshape(-1)[0])
-        elif following.get_type_name() not in _SHAPING:
-            return factor
-        node = following
 
 
 def _moves(rotary: Rotary, cached: NDArray[np.float32], head_size: int) -> bool:

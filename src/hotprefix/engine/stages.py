@@ -7,7 +7,6 @@ second begins with it. What both need beside it (rotary angles, block tables) ea
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import openvino as ov
@@ -21,6 +20,7 @@ from hotprefix.engine.graph import (
     kv_format,
 )
 from hotprefix.engine.settings import EngineSettings
+from hotprefix.models.graph_walk import ancestors, descendants
 
 LAYERED = {"layered-u8": "u8", "layered-u4": "u4"}
 """`--kv-precision` of a cut network → precision of the deeper layers."""
@@ -58,14 +58,14 @@ def cut_model(model: ov.Model, layers: int) -> tuple[ov.Model, ov.Model]:
 def _first_part(model: ov.Model, layers: int) -> ov.Model:
     residual = _residual_stream(model, layers)
     end = op.result(residual)
-    later = _descendants(model, [residual.get_node()])
+    later = descendants(model, [residual.get_node()])
     kept = [result for result in model.get_results() if result.get_name() not in later]
     return _with_needed_inputs([end, *kept], model, [])
 
 
 def _second_part(model: ov.Model, layers: int) -> ov.Model:
     residual = _residual_stream(model, layers)
-    later = _descendants(model, [residual.get_node()])
+    later = descendants(model, [residual.get_node()])
     start = op.parameter(residual.get_partial_shape(), residual.get_element_type(), name=HIDDEN_INPUT)
     start.output(0).set_names({HIDDEN_INPUT})
     for use in residual.get_target_inputs():
@@ -88,7 +88,7 @@ def _residual_stream(model: ov.Model, layers: int) -> ov.Output[Any]:
             f"the model has {len(attentions)} layers: between 1 and {len(attentions) - 1} of them can stay "
             f"16-bit, not {layers} (--kv-16bit-layers)"
         )
-    reached = _descendants(model, attentions[:layers]) & _ancestors([model.get_results()[0]])
+    reached = descendants(model, attentions[:layers]) & ancestors([model.get_results()[0]])
     furthest = -1
     found: ov.Output[Any] | None = None
     for node in ops[: place[attentions[layers].get_name()]]:
@@ -105,7 +105,7 @@ def _residual_stream(model: ov.Model, layers: int) -> ov.Output[Any]:
 
 
 def _with_needed_inputs(results: list[ov.Node], model: ov.Model, more: list[ov.op.Parameter]) -> ov.Model:
-    needed = _ancestors(results)
+    needed = ancestors(results)
     inputs = [p for p in (*model.get_parameters(), *more) if p.get_name() in needed]
     return ov.Model(results, inputs, model.get_friendly_name())
 
@@ -117,24 +117,3 @@ def _is_attention(node: ov.Node) -> bool:
 def _layer(attention: ov.Node) -> int:
     names = (value.get_node().get_friendly_name() for value in attention.input_values())
     return next(int(name.removeprefix("key_cache.")) for name in names if name.startswith("key_cache."))
-
-
-def _ancestors(nodes: Iterable[ov.Node]) -> set[str]:
-    """Names of `nodes` and of all that they are computed from."""
-    seen: set[str] = set()
-    waiting = list(nodes)
-    while waiting:
-        node = waiting.pop()
-        if node.get_name() not in seen:
-            seen.add(node.get_name())
-            waiting += [value.get_node() for value in node.input_values()]
-    return seen
-
-
-def _descendants(model: ov.Model, nodes: Iterable[ov.Node]) -> set[str]:
-    """Names of `nodes` and of all that is computed from them."""
-    seen = {node.get_name() for node in nodes}
-    for node in model.get_ordered_ops():
-        if any(value.get_node().get_name() in seen for value in node.input_values()):
-            seen.add(node.get_name())
-    return seen

@@ -14,6 +14,7 @@ import openvino.opset13 as op
 from numpy.typing import NDArray
 
 from hotprefix.base.errors import UnsupportedModel
+from hotprefix.models.graph_walk import ancestors
 from hotprefix.models.rope import Frequencies, Rope
 
 _EXACT = 1e-5
@@ -100,18 +101,6 @@ def attention_factor(node: ov.Node) -> float:
             factor *= float(scalars[0].get_data().reshape(-1)[0])
         elif node.get_type_name() not in _SHAPING:
             return factor
-
-
-def ancestors(nodes: Sequence[ov.Node]) -> set[str]:
-    """Names (`get_name`) of the nodes and of everything that they are computed from."""
-    seen: set[str] = set()
-    waiting = list(nodes)
-    while waiting:
-        node = waiting.pop()
-        if node.get_name() not in seen:
-            seen.add(node.get_name())
-            waiting += [value.get_node() for value in node.input_values()]
-    return seen
 
 
 def _frequencies(core: ov.Core, model: ov.Model, angles: ov.Output) -> Frequencies | None:
