@@ -10,6 +10,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from hotprefix.app.config_file import ConfigFile
 from hotprefix.app.limits import raise_open_files
 from hotprefix.app.logs import configure_logs
 from hotprefix.app.model_commands import user_store
@@ -50,6 +51,9 @@ Keep more prefixes, in half the bytes per token:
 
 Keep prefixes across restarts, in memory first and on disk behind it:
 [cyan]hotprefix serve --kv-ram 4G --kv-disk 20G[/]
+
+Serve with the options that were found to fit this machine:
+[cyan]hotprefix tune --out hotprefix.toml && hotprefix serve --config hotprefix.toml[/]
 
 See what the cache saves by switching it off:
 [cyan]hotprefix serve --no-cache --port 8081[/]
@@ -195,6 +199,7 @@ Level = Annotated[LogLevel, _option(_OPERATION, "The least that is logged.")]
 
 def serve_command(
     *,
+    config: ConfigFile = None,  # first: it sets the defaults of the others
     host: Host = "127.0.0.1",
     port: Port = 8080,
     model: Model = DEFAULT_MODEL,
