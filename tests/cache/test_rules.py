@@ -36,6 +36,24 @@ def test_reusable_length(rules: ReuseRules, matched: int, total: int, reused: in
     assert rules.reusable_length(matched, total) == reused
 
 
+@pytest.mark.parametrize(
+    ("matched", "limit", "total", "reused"),
+    [
+        (300, 128, 400, 128),
+        (128, 128, 400, 128),
+        (127, 128, 400, 126),
+        (100, 128, 400, 100),
+        (300, 400, 400, 300),
+        (400, 400, 400, 398),
+        (128, 128, 129, 128),
+    ],
+)
+def test_what_is_computed_in_pieces_can_be_reused_a_piece_at_a_time(
+    matched: int, limit: int, total: int, reused: int
+) -> None:
+    assert FREE.reusable_within(matched, limit, total) == reused
+
+
 @given(RULES, st.integers(0, 500), st.integers(1, 500))
 def test_reuse_leaves_enough_to_compute(rules: ReuseRules, matched: int, total: int) -> None:
     reused = rules.reusable_length(matched, total)

@@ -90,14 +90,17 @@ class TestCutting:
         first = world.submit(TEXT[:100], 6, strategy=window(32))
         step(world)
         second = world.submit(TEXT[:100], 6, strategy=window(32))
+        while len(world.scheduler.running) < 2:
+            step(world)
+        assert world.scheduler.running[0].holding.computed == 32  # type: ignore[union-attr]
         run(world)
         assert second.usage().cached_tokens == 32
         assert first.tokens() == second.tokens() == world.expected(first)
 
-    def test_kept_logits_answer_no_prompt_that_was_cut(self) -> None:
+    def test_kept_logits_answer_no_prompt_that_was_cut_and_come_from_none(self) -> None:
         world = World(60)
-        world.ask(TEXT[:100], 3)
-        ask(world, TEXT[:100], 3, window(32))
+        for strategy in (None, window(32), None, mixed(32), None):
+            ask(world, TEXT[:100], 3, strategy)
 
     def test_preempted_in_a_small_arena_it_still_says_the_same(self) -> None:
         world = World(20, settings=EngineSettings(prefill_chunk=16, mixed_chunk=8))

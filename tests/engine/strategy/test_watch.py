@@ -57,14 +57,18 @@ def test_a_tally_is_as_long_as_its_cache() -> None:
     world, runner = watched(22, EngineSettings(prefill_chunk=16, mixed_chunk=8))
     world.ask(TEXT[:40], 2)
     assert runner.asked == 0
+    world.submit(TEXT[4:20], 40)
     answers = [world.submit(TEXT[start : start + 60], 40, strategy=window(32)) for start in range(3)]
-    answers += [world.submit(TEXT[:70], 20, strategy=mixed(24)), world.submit(TEXT[4:20], 30)]
+    answers.append(world.submit(TEXT[:70], 20, strategy=mixed(24)))
+    set_back = 0
     for _ in range(2000):
         if world.stepper.idle:
             break
         world.step()
         check(world)
+        preempted = world.scheduler.batches[-1].preempted
+        set_back += any(sequence.parent.dropped_tokens for sequence in preempted)
     world.run()
-    assert world.observer.preemptions, "nobody was set back"
-    assert all(answer.usage().dropped_tokens for answer in answers[:4])
+    assert set_back, "nobody was set back that had been cut"
+    assert all(answer.usage().dropped_tokens for answer in answers)
     assert runner.asked > 10
