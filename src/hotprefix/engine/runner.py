@@ -85,15 +85,25 @@ class PagedRunner:
         if len(rows) == 1 and len(rows[0].tokens) == 1:
             rows = (*rows, self._idle)
         counts = np.fromiter((len(row.tokens) for row in rows), dtype=np.int64, count=len(rows))
+        sampled = np.fromiter((row.sampled for row in rows), dtype=bool, count=len(rows))
+        return self._compute(rows, counts, (np.cumsum(counts) - 1)[sampled])
+
+    def score(self, row: Row) -> NDArray[np.float32]:
+        """Logits behind every token of a row of two or more, [tokens, vocabulary], valid until the next
+        step."""
+        count = len(row.tokens)
+        return self._compute((row,), np.array([count]), np.arange(count))
+
+    def _compute(
+        self, rows: Sequence[Row], counts: NDArray[np.int64], wanted: NDArray[np.int64]
+    ) -> NDArray[np.float32]:
+        """The logits behind the tokens at the places `wanted` among those of all rows."""
         past = np.fromiter((row.past for row in rows), dtype=np.int64, count=len(rows))
-        ends = np.cumsum(counts)
-        begins = np.concatenate(([0], ends))
+        begins = np.concatenate(([0], np.cumsum(counts)))
         total = int(begins[-1])
         lengths = past + counts
         blocks = -(-lengths // self._block_size)
         positions = np.arange(total, dtype=np.int64) + np.repeat(past - begins[:-1], counts)
-        sampled = np.fromiter((row.sampled for row in rows), dtype=bool, count=len(rows))
-        wanted = (ends - 1)[sampled]
         self._set("input_ids", _joined([row.tokens for row in rows], total, np.int64))
         self._set("position_ids", positions)
         self._set("past_lens", past.astype(np.int32))
