@@ -20,8 +20,8 @@ from hotprefix.pages.codecs.quantiser import (
     scales_up,
 )
 
-_LARGEST = np.float32(448)
-_BIAS = np.float32(2**-8)
+LARGEST = np.float32(448)
+BIAS = np.float32(2**-8)
 """Half precision has an exponent bias of 15, e4m3 one of 7: this far down both have the same bits."""
 
 
@@ -34,15 +34,15 @@ class Float8:
     name = "e4m3-token"
 
     def __init__(self) -> None:
-        self._values = _table()
+        self._values = e4m3_values()
 
     def size(self, shape: Shape) -> int:
         return scale_bytes(shape, TOKEN) + prod(shape)
 
     def encode(self, values: Floats) -> list[NDArray[np.generic]]:
-        words = scales_up(largest(values, TOKEN) / _LARGEST)
-        np.multiply(values, inverse(scales_from(words)) * _BIAS, out=values)
-        return [words, _to_e4m3(values)]
+        words = scales_up(largest(values, TOKEN) / LARGEST)
+        np.multiply(values, inverse(scales_from(words)) * BIAS, out=values)
+        return [words, to_e4m3(values)]
 
     def decode(self, code: Bytes, shape: Shape) -> Floats:
         end = scale_bytes(shape, TOKEN)
@@ -52,8 +52,8 @@ class Float8:
         return values
 
 
-def _to_e4m3(values: Floats) -> Bytes:
-    """Words of values that are multiplied with `_BIAS` and at most 448 before: half precision, shortened."""
+def to_e4m3(values: Floats) -> Bytes:
+    """Words of values that are multiplied with `BIAS` and at most 448 before: half precision, shortened."""
     bits = values.astype(np.float16).view(np.uint16)
     sign = (bits >> 8).astype(np.uint8)
     bits &= 0x7FFF
@@ -64,8 +64,8 @@ def _to_e4m3(values: Floats) -> Bytes:
     return words
 
 
-def _table() -> Floats:
+def e4m3_values() -> Floats:
     """The values of all 256 words."""
     words = np.arange(256, dtype=np.uint16)
     halves = ((words & 0x7F) << 7 | (words & 0x80) << 8).view(np.float16)
-    return np.divide(halves, _BIAS, dtype=np.float32)
+    return np.divide(halves, BIAS, dtype=np.float32)
