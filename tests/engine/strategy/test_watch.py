@@ -54,7 +54,7 @@ def check(world: World) -> None:
 
 
 def test_a_tally_is_as_long_as_its_cache() -> None:
-    world, runner = watched(22, EngineSettings(prefill_chunk=16, mixed_chunk=8))
+    world, runner = watched(22, EngineSettings(prefill_chunk=64, mixed_chunk=64))
     world.ask(TEXT[:40], 2)
     assert runner.asked == 0
     world.submit(TEXT[4:20], 40)
