@@ -118,7 +118,7 @@ def make(
         if "disk" in kind:
             return DiskStore(tmp_path / "tier", limit, SCOPE, clock, cipher)
         server = request.getfixturevalue("redis_server")
-        return RedisStore(server.url, limit, SCOPE, clock, cipher)
+        return RedisStore(server.url, limit, SCOPE, clock, cipher, timeout=30)
 
     def make(limit: int) -> BlockStore:
         if opened:

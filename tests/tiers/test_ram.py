@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import tracemalloc
 
+import pytest
+
 from hotprefix.base.clock import ManualClock
 from hotprefix.tiers.base import Record
 from hotprefix.tiers.ram import OVERHEAD_BYTES, RamStore
@@ -55,6 +57,26 @@ def test_a_retained_victim_says_so(clock: ManualClock) -> None:
     assert present(store, range(5)) == [1, 4]
     store.put(record(5, 2 * SIZE))
     store.get([key_of(5)])
+
+
+def test_a_victim_is_there_until_it_is_handed_on(clock: ManualClock) -> None:
+    store = full_of(1, clock)
+    seen: list[bool] = []
+
+    def spill(victim: Record, retained: bool) -> None:
+        seen.extend(store.contains([victim.key]))
+        assert store.get([victim.key]) == [victim]
+        if victim.position:
+            raise ZeroDivisionError
+
+    store.spill_to(spill)
+    store.put(record(0, SIZE))
+    store.put(record(1, SIZE))
+    assert present(store, [0, 1]) == [1]
+    with pytest.raises(ZeroDivisionError):
+        store.put(record(2, SIZE))
+    assert present(store, [0, 1, 2]) == [2]
+    assert seen == [True, True]
 
 
 def test_the_overhead_is_not_understated(clock: ManualClock) -> None:

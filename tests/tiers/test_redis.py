@@ -24,8 +24,8 @@ def record_key(number: int) -> str:
 
 
 def test_servers_share_what_they_put(own_redis: RedisServer, clock: ManualClock) -> None:
-    one, other = (RedisStore(own_redis.url, LIMIT, SCOPE, clock) for _ in range(2))
-    stranger = RedisStore(own_redis.url, LIMIT, OTHER_SCOPE, clock)
+    one, other = (RedisStore(own_redis.url, LIMIT, SCOPE, clock, timeout=30) for _ in range(2))
+    stranger = RedisStore(own_redis.url, LIMIT, OTHER_SCOPE, clock, timeout=30)
     one.put(record(1))
     other.put(record(2))
     assert fetch(other, 1) == record(1)
@@ -38,7 +38,7 @@ def test_servers_share_what_they_put(own_redis: RedisServer, clock: ManualClock)
 
 def test_the_limit_is_one_for_all_servers(own_redis: RedisServer, clock: ManualClock) -> None:
     limit = 50_000
-    stores = [RedisStore(own_redis.url, limit, SCOPE, clock) for _ in range(3)]
+    stores = [RedisStore(own_redis.url, limit, SCOPE, clock, timeout=30) for _ in range(3)]
     for number in range(60):
         clock.advance(1)
         stores[number % 3].put(record(number, 4000))
@@ -52,7 +52,7 @@ def test_the_limit_is_one_for_all_servers(own_redis: RedisServer, clock: ManualC
 
 
 def test_replaced_and_deleted_records_are_not_counted(own_redis: RedisServer, clock: ManualClock) -> None:
-    store = RedisStore(own_redis.url, LIMIT, SCOPE, clock)
+    store = RedisStore(own_redis.url, LIMIT, SCOPE, clock, timeout=30)
     store.put(record(1, 100))
     before = store.stats().bytes
     store.put(record(1, 9000))
@@ -66,7 +66,7 @@ def test_replaced_and_deleted_records_are_not_counted(own_redis: RedisServer, cl
 
 
 def test_everything_expires(own_redis: RedisServer, clock: ManualClock) -> None:
-    store = RedisStore(own_redis.url, LIMIT, SCOPE, clock, ttl=100)
+    store = RedisStore(own_redis.url, LIMIT, SCOPE, clock, ttl=100, timeout=30)
     store.put(record(1))
     with client_of(own_redis) as client:
         keys = list(client.scan_iter("*"))
@@ -80,7 +80,7 @@ def test_everything_expires(own_redis: RedisServer, clock: ManualClock) -> None:
 
 
 def test_what_redis_dropped_itself_is_a_miss(own_redis: RedisServer, clock: ManualClock) -> None:
-    store = RedisStore(own_redis.url, 50_000, SCOPE, clock)
+    store = RedisStore(own_redis.url, 50_000, SCOPE, clock, timeout=30)
     store.put(record(1))
     with client_of(own_redis) as client:
         client.delete(record_key(1))
@@ -103,7 +103,7 @@ def test_what_redis_dropped_itself_is_a_miss(own_redis: RedisServer, clock: Manu
 def test_damaged_values_are_misses_and_go(
     own_redis: RedisServer, clock: ManualClock, cipher: Cipher | None
 ) -> None:
-    store = RedisStore(own_redis.url, LIMIT, SCOPE, clock, cipher)
+    store = RedisStore(own_redis.url, LIMIT, SCOPE, clock, cipher, timeout=30)
     with client_of(own_redis) as client:
         for number in range(3):
             store.put(record(number))
@@ -119,8 +119,8 @@ def test_damaged_values_are_misses_and_go(
 
 
 def test_another_key_is_a_miss_and_harms_nobody(own_redis: RedisServer, clock: ManualClock) -> None:
-    store = RedisStore(own_redis.url, LIMIT, SCOPE, clock, Cipher(SECRET))
-    stranger = RedisStore(own_redis.url, LIMIT, SCOPE, clock)
+    store = RedisStore(own_redis.url, LIMIT, SCOPE, clock, Cipher(SECRET), timeout=30)
+    stranger = RedisStore(own_redis.url, LIMIT, SCOPE, clock, timeout=30)
     store.put(record(1))
     assert fetch(stranger, 1) is None
     assert fetch(store, 1) == record(1)
@@ -129,7 +129,7 @@ def test_another_key_is_a_miss_and_harms_nobody(own_redis: RedisServer, clock: M
 
 
 def test_full_memory_is_a_dropped_write(own_redis: RedisServer, clock: ManualClock) -> None:
-    store = RedisStore(own_redis.url, LIMIT, SCOPE, clock)
+    store = RedisStore(own_redis.url, LIMIT, SCOPE, clock, timeout=30)
     store.put(record(1))
     with client_of(own_redis) as client:
         client.config_set("maxmemory", 1)
@@ -143,7 +143,7 @@ def test_full_memory_is_a_dropped_write(own_redis: RedisServer, clock: ManualClo
 
 
 def test_a_server_that_comes_back(own_redis: RedisServer, clock: ManualClock) -> None:
-    store = RedisStore(own_redis.url, LIMIT, SCOPE, clock)
+    store = RedisStore(own_redis.url, LIMIT, SCOPE, clock, timeout=30)
     store.put(record(1))
     own_redis.stop()
     for call in (

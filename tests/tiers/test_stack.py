@@ -82,7 +82,7 @@ def test_a_run_over_all_tiers(
     build: Build, clock: ManualClock, disk: DiskStore, redis_server: RedisServer
 ) -> None:
     empty(redis_server)
-    ram, remote = ram_of(100, clock), RedisStore(redis_server.url, 10_000_000, SCOPE, clock)
+    ram, remote = ram_of(100, clock), RedisStore(redis_server.url, 10_000_000, SCOPE, clock, timeout=30)
     for number in range(2 * PIECE):
         tier: BlockStore = (ram, disk, remote)[number % 3]
         tier.put(storage().encode(key_of(number), TOKENS * number, TOKENS, block(number)))
@@ -208,7 +208,7 @@ def test_redis_gets_a_block_once_in_a_while(
     build: Build, clock: ManualClock, redis_server: RedisServer
 ) -> None:
     empty(redis_server)
-    stack = build(RedisStore(redis_server.url, 10_000_000, SCOPE, clock))
+    stack = build(RedisStore(redis_server.url, 10_000_000, SCOPE, clock, timeout=30))
     for _ in range(3):
         store(stack, [1], HIT)
         stack.flush(30)

@@ -162,7 +162,7 @@ def test_any_sequence(machine: type[StoreMachine]) -> None:
 def test_any_sequence_in_redis(redis_server: RedisServer) -> None:
     class RedisMachine(LastingMachine):
         def open_store(self, limit: int) -> BlockStore:
-            store = RedisStore(redis_server.url, limit, self.scope, self.clock)
+            store = RedisStore(redis_server.url, limit, self.scope, self.clock, timeout=30)
             store.retain([key_of(number) for number in RETAINED], 0)
             store.delete([key_of(99)])  # the server tells what is there
             return store

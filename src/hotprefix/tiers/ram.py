@@ -30,6 +30,8 @@ class RamStore:
         self._bytes = 0
         self._dropped = 0
         self._spill: Spill | None = None
+        self._leaving: dict[BlockKey, Record] = {}
+        """Until they are where `spill` brings them: a block is never nowhere."""
 
     @property
     def name(self) -> str:
@@ -44,14 +46,14 @@ class RamStore:
 
     def contains(self, keys: Sequence[BlockKey]) -> list[bool]:
         with self._lock:
-            return [key in self._records for key in keys]
+            return [key in self._records or key in self._leaving for key in keys]
 
     def get(self, keys: Sequence[BlockKey]) -> list[Record | None]:
         now = self._clock.wall()
         with self._lock:
-            found = [self._records.get(key) for key in keys]
-            for key, record in zip(keys, found, strict=True):
-                if record is not None:
+            found = [self._records.get(key) or self._leaving.get(key) for key in keys]
+            for key in keys:
+                if key in self._records:
                     self._recency.touch(key, now)
         return found
 
@@ -67,9 +69,11 @@ class RamStore:
             self._bytes += size
             # The new one itself goes if all others are retained.
             victims = self._shrink()
-        if self._spill is not None:
-            for victim, retained in victims:
-                self._spill(victim, retained)
+            spill = self._spill
+            if spill is not None:
+                self._leaving.update((victim.key, victim) for victim, _ in victims)
+        if spill is not None:
+            self._hand_on(victims, spill)
 
     def retain(self, keys: Sequence[BlockKey], until: float) -> None:
         now = self._clock.wall()
@@ -81,6 +85,7 @@ class RamStore:
         with self._lock:
             for key in keys:
                 self._remove(key)
+                self._leaving.pop(key, None)
 
     def newest_first(self) -> list[BlockKey]:
         with self._lock:
@@ -100,6 +105,7 @@ class RamStore:
     def close(self) -> None:
         with self._lock:
             self._records.clear()
+            self._leaving.clear()
             self._recency = Recency()
             self._bytes = 0
 
@@ -111,6 +117,15 @@ class RamStore:
             self._remove(key)
             self._dropped += 1
         return victims
+
+    def _hand_on(self, victims: list[tuple[Record, bool]], spill: Spill) -> None:
+        try:
+            for victim, retained in victims:
+                spill(victim, retained)
+        finally:
+            with self._lock:
+                for victim, _ in victims:
+                    self._leaving.pop(victim.key, None)
 
     def _remove(self, key: BlockKey) -> None:
         record = self._records.pop(key, None)
