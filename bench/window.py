@@ -34,7 +34,7 @@ from hotprefix.cache.base import Room
 from hotprefix.cache.holding import Holding
 from hotprefix.cache.rules import ReuseRules
 from hotprefix.cache.uncached import UncachedCache
-from hotprefix.engine.graph import SAMPLE_INPUT, Told, compile_paged_model, kv_format, read_paged_model
+from hotprefix.engine.graph import Told, compile_paged_model, kv_format, read_paged_model
 from hotprefix.engine.rotary_of import rotary_of
 from hotprefix.engine.runner import PagedRunner, Row
 from hotprefix.engine.strategy.base import Cutter
@@ -56,37 +56,22 @@ SLICES = 20
 """Points of the curve of perplexity over the text."""
 
 
-class ScoringRunner(PagedRunner):
-    """Gives the logits behind the last `scored` tokens of a pass."""
-
-    scored = 2
-    _rows = 0
-
-    def _set(self, name: str, values: NDArray[np.int64] | NDArray[np.int32]) -> None:
-        if name == "input_ids":
-            self._rows = len(values)
-        elif name == SAMPLE_INPUT:
-            values = np.arange(max(0, self._rows - self.scored), self._rows, dtype=np.int64)
-        super()._set(name, values)
-
-    def losses(self, row: Row, followers: list[int]) -> NDArray[np.float64]:
-        """Minus the log-probability (nats) of the followers of the row's last tokens."""
-        self.scored = max(2, len(followers))
-        self.run([row])
-        if not followers:
-            return np.empty(0)
-        logits = self._requests[-1].get_output_tensor(0).data.reshape(-1, self.vocab_size)[-len(followers) :]
-        top = logits.max(axis=1, keepdims=True)
-        norms = np.log(np.exp(logits - top).sum(axis=1, dtype=np.float64)) + top[:, 0]
-        self.scored = 2
-        return np.asarray(norms - logits[np.arange(len(followers)), followers], dtype=np.float64)
+def losses_of(runner: PagedRunner, row: Row, followers: list[int]) -> NDArray[np.float64]:
+    """Minus the log-probability (nats) of the followers of the row's last tokens."""
+    if not followers:
+        runner.run([row])
+        return np.empty(0)
+    logits = runner.score(row)[-len(followers) :]
+    top = logits.max(axis=1, keepdims=True)
+    norms = np.log(np.exp(logits - top).sum(axis=1, dtype=np.float64)) + top[:, 0]
+    return np.asarray(norms - logits[np.arange(len(followers)), followers], dtype=np.float64)
 
 
 @dataclass(frozen=True, slots=True)
 class Arm:
     """A compiled model with its arena, and what cuts caches in it."""
 
-    runner: ScoringRunner
+    runner: PagedRunner
     cache: UncachedCache
     block_bytes: int
     compactor: Compactor
@@ -145,7 +130,7 @@ def arm(manifest: ModelManifest, told: Told, budget: int, longest: int) -> Arm:
     }
     cutters = {name: kit.strategies.choose(choice).cutter for name, choice in choices.items()}
     return Arm(
-        ScoringRunner(compiled, arena, BlockId(blocks - 1)),
+        PagedRunner(compiled, arena, BlockId(blocks - 1)),
         cache,
         kv.block_bytes,
         kit.compactor,
@@ -166,7 +151,7 @@ def read(
         tokens = ids[at : min(at + room, len(ids) - 1)]
         row = arm.row(holding, tokens)
         followers = ids[max(at, skipped) + 1 : at + 1 + len(tokens)]
-        losses.append(arm.runner.losses(row, followers))
+        losses.append(losses_of(arm.runner, row, followers))
         arm.note(holding, len(tokens), tally)
         at += len(tokens)
         most = max(most, len(holding.table))
