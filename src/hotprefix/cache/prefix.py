@@ -168,7 +168,7 @@ class PrefixCache:
         full = length // self.block_size
         lease = self._lease(holding)
         tokens = holding.history.encoded(full * self.block_size, length)
-        if not tokens or holding.dropped or holding.sealed != full or self._refuses(holding.history, full):
+        if not tokens or holding.sealed != full or self._refuses(holding.history, full):
             return
         key = holding.history.key_at(length)
         if self.tree.child(lease.last, holding.history.root_of(full), key) is not None:

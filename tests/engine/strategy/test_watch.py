@@ -45,6 +45,7 @@ def watched(blocks: int, settings: EngineSettings | None = None) -> tuple[World,
 
 
 def check(world: World) -> None:
+    assert all(sequence.tally is None for sequence in world.scheduler.waiting)
     for sequence in world.scheduler.running:
         holding = sequence.holding
         if sequence.strategy.cutter is None:
