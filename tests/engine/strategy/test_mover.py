@@ -113,6 +113,31 @@ def test_whole_blocks_keep_their_place_in_the_arena() -> None:
             np.testing.assert_array_equal(buffer[block], old[block])
 
 
+def test_blocks_of_others_are_copied_and_left_as_they_are() -> None:
+    cached = Cached("bf16", 32, rotary())
+    shared = cached.holding.table[:3]
+    cached.holding.private = set(cached.holding.table[3:])
+    old = [buffer[shared].copy() for buffer in cached.arena.buffers]
+    kept = np.array([*range(3), *range(11, 32)])
+    cut = cached.cache.recut(cached.holding, kept)
+    assert cut is not None and not set(cut.after) & set(shared)
+    cached.mover.move(cut)
+    cached.check(kept)
+    for buffer, before in zip(cached.arena.buffers, old, strict=True):
+        np.testing.assert_array_equal(buffer[shared], before)
+
+
+@pytest.mark.parametrize("kind", ["f32", "bf16"])
+def test_a_whole_block_of_others_is_copied_with_its_values(kind: str) -> None:
+    cached = Cached(kind, 32, rotary())
+    cached.holding.private = set()
+    kept = np.arange(8, 32)
+    cut = cached.cache.recut(cached.holding, kept)
+    assert cut is not None and not set(cut.after) & set(cut.before)
+    cached.mover.move(cut)
+    cached.check(kept)
+
+
 def test_what_does_not_move_keeps_its_bits() -> None:
     cached = Cached("bf16", 48, rotary())
     old = [buffer.copy() for buffer in cached.arena.buffers]
