@@ -278,7 +278,7 @@ def _chart(found: dict[str, NDArray[np.float64]]) -> Chart:
 def main(
     out: Annotated[Path, typer.Option("--out", help="Folder for the results.")] = Path("bench/out"),
     model: Annotated[str, typer.Option("--model", help="Name or path of the model.")] = DEFAULT_MODEL,
-    window: Annotated[int, typer.Option("--window", help="Tokens of the window.", min=128)] = 512,
+    window: Annotated[int, typer.Option("--window", help="Tokens of the window.", min=128)] = 768,
     windows: Annotated[int, typer.Option("--windows", help="Windows in the text.", min=2)] = 10,
 ) -> None:
     """Measure, show and write."""
