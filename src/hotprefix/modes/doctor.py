@@ -96,9 +96,13 @@ class Doctor:
 
     def report(self, case: Case, classes: TokenClasses) -> MissReport:
         """The reason, by what the request was billed as reading."""
+        return explain(self.facts(case, classes))
+
+    def facts(self, case: Case, classes: TokenClasses) -> MissFacts:
+        """All that the reason rests on."""
         turn, price = case.turn, self._price(case.turn)
         store, known = self._store(case, classes.read)
-        facts = MissFacts(
+        return MissFacts(
             snapshot=case.snapshot,
             earlier=case.earlier,
             mode=turn.mode.value,
@@ -111,7 +115,6 @@ class Doctor:
             money_per_million=float((price.input - _read_price(price, turn.mode)) * 1_000_000),
             comparison=case.comparison,
         )
-        return explain(facts)
 
     def close(self, case: Case, classes: TokenClasses | None, answer: tuple[str, Sequence[int]]) -> None:
         """The request has ended; what it wrote and what it said is remembered. Without `classes` it
