@@ -128,6 +128,11 @@ class PagedRunner:
         logits: NDArray[np.float32] = out.data
         return logits.reshape(-1, self.vocab_size)[: len(wanted)]
 
+    def output(self, name: str) -> NDArray[np.float32]:
+        """An output of the last step beside the logits, valid until the next one."""
+        told: NDArray[np.float32] = self._requests[-1].get_tensor(name).data
+        return told
+
     def attention(self) -> list[NDArray[np.float32]]:
         """For each row of the last run the attention [layers, tokens] that each token in its cache got from
         the row's last `LOOK_BACK` tokens, summed over these and over heads; for models that tell it."""
