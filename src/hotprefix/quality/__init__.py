@@ -1,0 +1,1 @@
+"""What reuse, codecs and precisions cost in the quality of a model's answers, measured."""
