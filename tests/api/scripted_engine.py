@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from hotprefix.engine.request import Delta, FinishReason, GenerationRequest, Tim
 from hotprefix.keys.chain import TokenHistory
 from hotprefix.keys.scope import CacheScope
 from hotprefix.keys.zones import PublicZone
+from hotprefix.kv.top import TopLimits, TopPath, TopPaths
 from hotprefix.tenants.quota import TenantQuota
 
 EOS = 256
@@ -104,6 +105,7 @@ class ScriptedEngine:
         self.zone: PublicZone | None = None
         self.quotas: tuple[TenantQuota, ...] = ()
         self.short: tuple[str, ...] = ()
+        self.paths: list[TopPath] = []
         self.share = 0.5
         self.reply = reply
         self.model = ServedModel(
@@ -165,6 +167,9 @@ class ScriptedEngine:
         self.pins[name] = len(token_ids)
         self._pinned[name] = (tenant, list(token_ids))
         return len(token_ids)
+
+    async def top(self, limits: TopLimits, owners: Collection[BlockKey] | None = None) -> TopPaths:
+        return TopPaths(tuple(path for path in self.paths if owners is None or path.owner in owners))
 
     def unpin(self, name: str) -> None:
         self.pins.pop(name, None)

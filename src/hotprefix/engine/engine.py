@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from concurrent.futures import Future
 from contextlib import suppress
 from dataclasses import dataclass
@@ -24,6 +24,7 @@ from hotprefix.engine.request import Delta, DeltaSink, FinishReason, GenerationR
 from hotprefix.engine.stepper import Stepper
 from hotprefix.keys.chain import TokenHistory
 from hotprefix.keys.zones import PublicZone
+from hotprefix.kv.top import NO_PATHS, TopLimits, TopPaths
 from hotprefix.tenants.quota import TenantQuota
 
 _DRAINING = "The server is shutting down. Try another one, or again later."
@@ -193,6 +194,9 @@ class Engine:
 
     async def pin(self, name: str, tenant: str, token_ids: Sequence[int]) -> int:
         return await self._asked(lambda: self._stepper.pin(name, tenant, token_ids), 0)
+
+    async def top(self, limits: TopLimits, owners: Collection[BlockKey] | None = None) -> TopPaths:
+        return await self._asked(lambda: self._stepper.top(limits, owners), NO_PATHS)
 
     def unpin(self, name: str) -> None:
         self._post(lambda: self._stepper.unpin(name))

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
 from hotprefix.base.ids import BlockKey, RequestId
 from hotprefix.cache.eviction_log import EvictionLog
 from hotprefix.engine.request import Delta, GenerationRequest
-from hotprefix.keys.zones import PublicZone
 from hotprefix.keys.chain import TokenHistory
+from hotprefix.keys.zones import PublicZone
+from hotprefix.kv.top import TopLimits, TopPaths
 from hotprefix.models.catalogue import SamplingDefaults
 from hotprefix.prompt.chat import ChatTemplate
 from hotprefix.prompt.tokenizer import Tokenizer
@@ -102,6 +103,10 @@ class EngineFront(Protocol):
 
     async def pin(self, name: str, tenant: str, token_ids: Sequence[int]) -> int:
         """Hold a computed prefix in the arena; tokens held, 0 if it has gone or pins are full."""
+        ...
+
+    async def top(self, limits: TopLimits, owners: Collection[BlockKey] | None = None) -> TopPaths:
+        """The prefixes that saved most, of the tenants with these roots or of all."""
         ...
 
     def unpin(self, name: str) -> None:

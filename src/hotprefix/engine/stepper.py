@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from collections.abc import Sequence as SequenceOf
 from dataclasses import dataclass, field
 from random import Random
@@ -14,6 +14,7 @@ from hotprefix.base.clock import Clock
 from hotprefix.base.ids import BlockId, BlockKey, RequestId
 from hotprefix.cache.base import KvCache
 from hotprefix.cache.pins import PinBoard
+from hotprefix.cache.prefix import PrefixCache
 from hotprefix.cache.tiering import Post, Tiering
 from hotprefix.engine.answer import AnswerWriter, timings_of, usage_of
 from hotprefix.engine.grammar import GrammarCompiler
@@ -30,6 +31,7 @@ from hotprefix.engine.strategy.catalogue import Strategies
 from hotprefix.engine.strategy.watch import AttentionWatch
 from hotprefix.keys.chain import TokenHistory
 from hotprefix.keys.zones import PublicZone
+from hotprefix.kv.top import NO_PATHS, TopLimits, TopPaths, top_paths
 from hotprefix.prompt.answers import AnswerMemory
 from hotprefix.prompt.tokenizer import Tokenizer
 from hotprefix.tenants.quota import TenantQuota
@@ -195,6 +197,11 @@ class Stepper:
         if held and self._parts.tiering is not None:
             self._parts.tiering.pinned(history, self._clock.wall() + _RETAINED_SECONDS)
         return held
+
+    def top(self, limits: TopLimits, owners: Collection[BlockKey] | None) -> TopPaths:
+        """The prefixes that saved most; see `top_paths`. Without a cache there are none."""
+        cache = self._parts.cache
+        return top_paths(cache.tree, limits, owners) if isinstance(cache, PrefixCache) else NO_PATHS
 
     def unpin(self, name: str) -> None:
         """Let a pinned prefix go."""
