@@ -11,7 +11,7 @@ from hotprefix.quality.observing import Seen, Size
 from hotprefix.quality.ridge import Ridge
 
 _PENALTY = 0.01
-_TRUST = 0.4
+_TRUST = 0.35
 """Bits that a token gets for each doubling of its effect. It were a half if the router knew; it guesses."""
 
 _FIRST = 4

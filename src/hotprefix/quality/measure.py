@@ -92,6 +92,10 @@ class Bench:
             start = end
         return joined(shifts)
 
+    def shift(self, reading: Reading, logits: Logits) -> Shift:
+        """Other logits behind the tokens of the rest, against the reading."""
+        return compare(reading.reference[:-1], logits[:-1], np.array(reading.rest[1:]))
+
     def treat(self, reading: Reading, treatments: Iterable[tuple[Treatment, Tally]], tick: Tick) -> None:
         """Compare every treatment's prefix with the one that was read."""
         for treatment, tally in treatments:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from hotprefix.pages.codecs.base import BlockCodec
+from hotprefix.pages.codecs.mixed_preset import mixed_codec, parse_settings
 from hotprefix.pages.codecs.presets import fp8_codec, int4_codec, int8_codec, layered_codec
 from hotprefix.pages.codecs.raw import RawCodec
 from hotprefix.pages.format import KvFormat
@@ -25,20 +26,24 @@ CODECS: dict[str, Callable[..., BlockCodec]] = {
     "layered": layered_codec,
     "int4": int4_codec,
     "fp8": fp8_codec,
+    "mixed": mixed_codec,
 }
 """Constructors by name; each takes (KV format, rotary or None) and its own options."""
 
 
 def build_codec(name: str, kv_format: KvFormat, rotary: Rotary | None, **options: Any) -> BlockCodec:
-    """The codec of a name for blocks of a format; `layered:4-7` is `layered` that keeps those layers.
+    """The codec of a name for blocks of a format; `layered:4-7` is `layered` that keeps those layers,
+    `mixed:5` and `mixed:bits=5,cold=int4` are `mixed` with those settings.
 
     `rotary` is what the model embeds positions with; without it keys are quantised as they are, at a
     larger error. Raises `ValueError` for a name or option that does not exist and `UnsupportedModel`
     where the format can't be coded.
     """
-    name, colon, layers = name.partition(":")
-    if colon:
-        options["exact_layers"] = _layers(layers)
+    name, colon, text = name.partition(":")
+    if colon and name == "mixed":
+        options["settings"] = parse_settings(text)
+    elif colon:
+        options["exact_layers"] = _layers(text)
     if name not in CODECS:
         raise ValueError(f"there is no codec {name!r}; choose one of {', '.join(CODECS)}")
     try:

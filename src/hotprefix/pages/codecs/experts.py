@@ -25,6 +25,8 @@ DROPPED = -128
 FLOAT8 = -127
 """Stands for the offset of the expert whose codes are 8-bit floats, e4m3, counted in steps."""
 
+_MOST_CAPACITY = 1000
+
 _LEVELS = {DROPPED: -2, FLOAT8: 2}
 """Offsets of about the same error."""
 
@@ -74,8 +76,8 @@ def experts_down_to(cold: str, shares: tuple[float, ...], capacity: float) -> Ex
     """
     if cold not in COLD:
         raise ValueError(f"there is no cold precision {cold!r}; choose one of {', '.join(COLD)}")
-    if capacity < 1:
-        raise ValueError(f"a capacity factor of {capacity:g} leaves tokens without a place: it is at least 1")
+    if not 1 <= capacity <= _MOST_CAPACITY:
+        raise ValueError(f"a capacity factor is between 1 and {_MOST_CAPACITY}, not {capacity:g}")
     least = COLD[cold]
     level = _LEVELS.get(least, least)
     offsets = (*(offset for offset in OFFSETS if offset > level), least)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
 
 from hotprefix.base.errors import UnsupportedModel
 from hotprefix.pages.codecs.base import BlockCodec
@@ -41,6 +43,37 @@ class MixedSettings:
     capacity: float = 1.5
     exact_positions: int = 4
     router: str = "auto"
+
+
+def parse_settings(text: str) -> MixedSettings:
+    """`5`, or `bits=5,cold=int4,capacity=2,exact_positions=4,router=equal` → settings.
+
+    All parts may be left out. Raises `ValueError`.
+    """
+    settings = MixedSettings()
+    for part in text.split(","):
+        name, is_set, value = part.partition("=")
+        if not is_set:
+            name, value = "bits", part
+        kind = _KINDS.get(name)
+        try:
+            if kind is None:
+                raise ValueError(name)
+            settings = replace(settings, **{name: kind(value)})
+        except ValueError:
+            raise ValueError(
+                f"{part!r} is no setting of mixed; write for instance mixed:5 or mixed:bits=5,cold=int4"
+            ) from None
+    return settings
+
+
+_KINDS: dict[str, Callable[[str], Any]] = {
+    "bits": float,
+    "cold": str,
+    "capacity": float,
+    "exact_positions": int,
+    "router": str,
+}
 
 
 def mixed_codec(

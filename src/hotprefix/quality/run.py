@@ -1,0 +1,187 @@
+"""`hotprefix quality`: everything that is measured with one model, line by line of the card."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from hotprefix.base.errors import UnsupportedModel
+from hotprefix.engine.stages import LAYERED
+from hotprefix.models.manifest import ModelManifest
+from hotprefix.pages.codecs.base import BlockCodec
+from hotprefix.pages.codecs.calibration import Calibration
+from hotprefix.pages.codecs.catalogue import build_codec
+from hotprefix.pages.codecs.mixed_preset import MixedSettings, mixed_codec
+from hotprefix.pages.format import KvFormat
+from hotprefix.pages.rotary import Rotary
+from hotprefix.prompt.tokenizer import Tokenizer
+from hotprefix.quality.calibrate import Progress
+from hotprefix.quality.card import Group, Line
+from hotprefix.quality.measure import Bench, Reading, Tally
+from hotprefix.quality.model import Arithmetic, MeasuredModel, Setup, words_of
+from hotprefix.quality.needles import haystack
+from hotprefix.quality.references import References
+from hotprefix.quality.summary import summarise
+from hotprefix.quality.texts import Library, Part
+from hotprefix.quality.treatment import LastBits, Storing, Treatment
+
+CODECS = ("raw", "int8", "layered", "int4", "fp8", "uniform", "mixed")
+PRECISIONS = ("u8", "u4", *LAYERED)
+_SERVED_CODECS = ("int8", "mixed")
+_OTHER_CHUNK = 96
+
+
+@dataclass(frozen=True, slots=True)
+class QualitySizes:
+    """`documents` are prefilled up to `prefix` tokens, and the next `scored` are predicted. `haystacks` are
+    texts of `prefix` tokens with facts in them."""
+
+    documents: int = 8
+    prefix: int = 1024
+    scored: int = 384
+    haystacks: int = 3
+
+    @property
+    def length(self) -> int:
+        """Tokens of a document: the last one is only predicted."""
+        return self.prefix + self.scored + 1
+
+
+QUICK = QualitySizes(documents=2, prefix=512, scored=128, haystacks=1)
+
+
+class Wishes(NamedTuple):
+    """What is measured. `calibration` None: `mixed` goes by each block's own numbers."""
+
+    codecs: Sequence[str]
+    precisions: Sequence[str]
+    is_served: bool
+    calibration: Calibration | None
+    threads: int | None
+
+
+class Source(NamedTuple):
+    """The model, and the texts that it is measured with."""
+
+    manifest: ModelManifest
+    library: Library
+    tokenizer: Tokenizer
+
+
+class QualityRun:
+    """Measures one thing after the other; `lines` are there as soon as they are found.
+
+    Raises `ModelError`, and `InvalidRequest` if the texts are too short.
+    """
+
+    def __init__(self, source: Source, sizes: QualitySizes, wishes: Wishes) -> None:
+        self._source = source
+        self._sizes = sizes
+        self._wishes = wishes
+        self._documents = source.library.documents(Part.MEASURED, sizes.documents, sizes.length)
+        self.lines: list[Line] = []
+        self.unsolved = 0
+        self.raw_bytes_per_token = 0.0
+
+    def run(self, progress: Progress) -> None:
+        """Everything that is wished for."""
+        self._progress = progress
+        with tempfile.TemporaryDirectory(prefix="hotprefix-quality-") as folder:
+            references = References(folder)
+            self._codecs(references)
+            for precision in self._wishes.precisions:
+                self._precision(precision, references)
+        if self._wishes.is_served:
+            self._served()
+
+    def _model(self, setup: Setup) -> MeasuredModel:
+        length = max(self._sizes.length, self._sizes.prefix + 64)
+        return MeasuredModel(self._source.manifest, setup, length)
+
+    def _codecs(self, references: References) -> None:
+        self._progress.begin("Loading the model", 1)
+        model = self._model(Setup(Arithmetic.EXACT, threads=self._wishes.threads))
+        self._progress.step()
+        words = words_of(model.format, model.facts.word_type)
+        self.raw_bytes_per_token = words.block_bytes / words.block_size
+        treatments: list[Treatment] = [LastBits()]
+        treatments += self._storing(self._wishes.codecs, words, model.facts.rotary, Group.CODEC)
+        tallies = [(treatment, Tally()) for treatment in treatments]
+        chunking = Tally()
+        bench = Bench(model)
+        self._progress.begin("Storage codecs", len(self._documents) * len(tallies))
+        for document in self._documents:
+            reading = bench.read(document, self._sizes.prefix)
+            references.keep(reading.reference)
+            self._rechunk(bench, reading, chunking)
+            bench.treat(reading, tallies, self._progress.step)
+        self._needles(bench, tallies)
+        self.lines.append(Line("other chunking", Group.FLOOR, summarise(chunking.shifts)))
+        self.lines += [tally.line(treatment, self.raw_bytes_per_token) for treatment, tally in tallies]
+
+    def _rechunk(self, bench: Bench, reading: Reading, tally: Tally) -> None:
+        again = bench.read(reading.document, reading.prefix, chunk=_OTHER_CHUNK)
+        tally.shifts.append(bench.shift(reading, again.reference))
+
+    def _needles(self, bench: Bench, tallies: Sequence[tuple[Treatment, Tally]]) -> None:
+        sizes = self._sizes
+        hays = self._source.library.documents(Part.MEASURED, sizes.haystacks, sizes.prefix)
+        self._progress.begin("Needles", len(hays) * len(tallies))
+        for seed, hay in enumerate(hays):
+            stack = haystack(hay.tokens, self._source.tokenizer, sizes.prefix, seed)
+            self.unsolved += bench.search(stack, tallies, self._progress.step)
+
+    def _precision(self, precision: str, references: References) -> None:
+        self._progress.begin(f"Arena in {precision}", len(self._documents))
+        try:
+            model = self._model(Setup(Arithmetic.EXACT, precision, self._wishes.threads))
+        except UnsupportedModel:
+            # Not every processor has every precision, and a model may have too few layers to be cut.
+            return
+        bench, shifts = Bench(model), []
+        for number, document in enumerate(self._documents):
+            reading = bench.read(document, self._sizes.prefix)
+            reference = reading._replace(reference=references.get(number))
+            shifts.append(bench.shift(reference, reading.reference))
+            self._progress.step()
+        size = model.format.block_bytes / model.format.block_size
+        ratio = self.raw_bytes_per_token / size
+        self.lines.append(Line(precision, Group.PRECISION, summarise(shifts), size, ratio))
+
+    def _served(self) -> None:
+        self._progress.begin("As served: loading", 1)
+        model = self._model(Setup(Arithmetic.SERVED, threads=self._wishes.threads))
+        self._progress.step()
+        words = words_of(model.format, model.facts.word_type)
+        wanted = [name for name in self._wishes.codecs if name in _SERVED_CODECS]
+        treatments: list[Treatment] = [LastBits(group=Group.SERVED)]
+        treatments += self._storing(wanted, words, model.facts.rotary, Group.SERVED)
+        tallies = [(treatment, Tally()) for treatment in treatments]
+        bench = Bench(model)
+        self._progress.begin("As served", len(self._documents) * len(tallies))
+        for document in self._documents:
+            bench.treat(bench.read(document, self._sizes.prefix), tallies, self._progress.step)
+        self.lines += [tally.line(treatment, self.raw_bytes_per_token) for treatment, tally in tallies]
+
+    def _storing(
+        self, names: Sequence[str], words: KvFormat, rotary: Rotary | None, group: Group
+    ) -> list[Treatment]:
+        calibration = self._wishes.calibration
+        return [Storing(name, codec_of(name, words, rotary, calibration), group) for name in names]
+
+
+def codec_of(
+    name: str, words: KvFormat, rotary: Rotary | None, calibration: Calibration | None
+) -> BlockCodec:
+    """A codec of the catalogue, or `uniform`: the codes of `mixed` with the same bits for every token.
+
+    Raises `ValueError` for a name that does not exist.
+    """
+    if name == "uniform":
+        settings = MixedSettings(router="equal")
+        return mixed_codec(words, rotary, calibration=calibration, settings=settings)
+    if name.partition(":")[0] == "mixed":
+        return build_codec(name, words, rotary, calibration=calibration)
+    return build_codec(name, words, rotary)
