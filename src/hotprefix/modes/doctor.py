@@ -116,6 +116,10 @@ class Doctor:
             comparison=case.comparison,
         )
 
+    def currency(self, turn: Turn) -> str:
+        """What the losses of a turn are counted in."""
+        return self._price(turn).currency
+
     def close(self, case: Case, classes: TokenClasses | None, answer: tuple[str, Sequence[int]]) -> None:
         """The request has ended; what it wrote and what it said is remembered. Without `classes` it
         was cancelled, and only its prompt is."""
