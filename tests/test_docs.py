@@ -27,11 +27,12 @@ from hotprefix.api.tier_metrics import TierCollector
 from hotprefix.app.cli import build_app
 from hotprefix.base.errors import HotprefixError, RequestError, Unavailable
 from hotprefix.engine.settings import EngineSettings
+from hotprefix.tune.vllm.flags import FLAGS, GONE
 
 ROOT = Path(__file__).resolve().parent.parent
 READMES = (ROOT / "README.md", ROOT / "README.zh-CN.md")
 PAGES = sorted([*READMES, ROOT / "CHANGELOG.md", *ROOT.glob("docs/*.md"), *ROOT.glob("[!.]*/README.md")])
-OTHERS = {"--only-matching", "--no-deps", "--merge"}
+OTHERS = {"--only-matching", "--no-deps", "--merge", *(flag.name for flag in FLAGS), *GONE}
 """Options of other programs that a page may name."""
 
 

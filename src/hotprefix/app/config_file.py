@@ -12,6 +12,7 @@ import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import wrap
 from typing import Annotated, Any
 
 import tomlkit
@@ -20,6 +21,7 @@ import typer
 from hotprefix.base.errors import HotprefixError
 
 HINT = "--config"
+_WIDTH = 100
 _OWN = {"config", "help"}
 
 Value = str | int | float | bool
@@ -145,13 +147,18 @@ def render_config(settings: Sequence[Setting], heading: Sequence[str] = ()) -> s
     """A config file's text: the heading, then every setting below its reason, as comments."""
     document = tomlkit.document()
     for line in heading:
-        document.add(tomlkit.comment(line))
+        _comment(document, line)
     for setting in settings:
         document.add(tomlkit.nl())
         if setting.why:
-            document.add(tomlkit.comment(setting.why))
+            _comment(document, setting.why)
         document.add(setting.key, tomlkit.item(setting.value))
-    return tomlkit.dumps(document)
+    return tomlkit.dumps(document).rstrip() + "\n"
+
+
+def _comment(document: tomlkit.TOMLDocument, text: str) -> None:
+    for line in wrap(text, _WIDTH):
+        document.add(tomlkit.comment(line))
 
 
 def write_new(path: Path, text: str, *, replace: bool) -> None:
