@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
-from hotprefix.app.measuring import bar_on, library_for
-from hotprefix.app.model_commands import user_store
 from hotprefix.models.catalogue import DEFAULT_MODEL
-from hotprefix.models.store import default_root
-from hotprefix.pages.codecs.calibrations import calibration_path
-from hotprefix.pages.codecs.experts import MIDDLE_BITS, OFFSETS
-from hotprefix.quality.calibrate import QUICK, Calibrated, CalibrationSizes, calibrate
-from hotprefix.quality.model import Setup
+from hotprefix.quality.sizes import QUICK_CALIBRATION, CalibrationSizes
 
 CALIBRATE_EPILOG = """
 [bold]Examples[/]
@@ -61,36 +53,8 @@ def calibrate_command(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Learn which tokens and channels of a model deserve precision, for the codec `mixed`."""
-    manifest = user_store(home).resolve(model)
-    library, _ = library_for(manifest, text or ())
-    sizes = QUICK if quick else CalibrationSizes(documents, tokens)
-    path = out or calibration_path(home or default_root(os.environ), manifest.fingerprint)
-    console = Console(stderr=True)
-    try:
-        with bar_on(console) as bar:
-            found = calibrate(manifest, library, sizes, Setup(threads=threads), bar)
-    except KeyboardInterrupt:
-        console.print("[yellow]Stopped. Nothing was written.[/]")
-        raise typer.Exit(130) from None
-    path.parent.mkdir(parents=True, exist_ok=True)
-    found.calibration.save(path)
-    _show(found, path, manifest.name, as_json=as_json)
+    # The libraries behind it take a second to load: not for --help.
+    from hotprefix.app.calibrate_work import Request, learn
 
-
-def _show(found: Calibrated, path: Path, model: str, *, as_json: bool) -> None:
-    out = Console()
-    shares = found.calibration.shares.tolist()
-    experts = {f"int{MIDDLE_BITS + offset}": share for offset, share in zip(OFFSETS, shares, strict=True)}
-    keys, values = found.divergence
-    if as_json:
-        facts = {"path": str(path), "model": model, "bytes": path.stat().st_size, "shares": experts}
-        out.print_json(data=facts | {"key_divergence": keys.tolist(), "value_divergence": values.tolist()})
-        return
-    parts = ", ".join(f"{name} {share:.0%}" for name, share in experts.items())
-    for line in (
-        f"Calibrated {model}: {path} ({path.stat().st_size:,} bytes)",
-        f"Tokens by precision: {parts}.",
-        f"Layer whose coarse keys are felt most: {int(keys.argmax())}; whose values: {int(values.argmax())}.",
-        "Serve with it: hotprefix serve --kv-ram 4G --kv-codec mixed",
-    ):
-        out.print(line, highlight=False, markup=False, soft_wrap=True)
+    sizes = QUICK_CALIBRATION if quick else CalibrationSizes(documents, tokens)
+    learn(Request(model, home, tuple(text or ()), sizes, threads, out, as_json))

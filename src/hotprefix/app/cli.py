@@ -13,9 +13,11 @@ from rich.console import Console
 from rich.markup import escape
 
 from hotprefix import __version__
+from hotprefix.app.calibrate_command import CALIBRATE_EPILOG, calibrate_command
 from hotprefix.app.explain_command import EXPLAIN_EPILOG, explain_command
 from hotprefix.app.keys_command import keys_app
 from hotprefix.app.model_commands import models_app
+from hotprefix.app.quality_command import QUALITY_EPILOG, quality_command
 from hotprefix.app.serve_command import SERVE_EPILOG, serve_command
 from hotprefix.app.tune_command import TUNE_EPILOG, tune_command
 from hotprefix.app.usage_command import USAGE_EPILOG, usage_command
@@ -43,6 +45,8 @@ def build_app() -> typer.Typer:
     app.command("warm", epilog=WARM_EPILOG)(warm_command)
     app.command("tune", epilog=TUNE_EPILOG)(tune_command)
     app.command("explain", epilog=EXPLAIN_EPILOG)(explain_command)
+    app.command("quality", epilog=QUALITY_EPILOG)(quality_command)
+    app.command("calibrate", epilog=CALIBRATE_EPILOG)(calibrate_command)
     app.command("version")(version_command)
     if importlib.util.find_spec("hotprefix.bench") and importlib.util.find_spec(_EXTRA_COMMANDS):
         app.add_typer(importlib.import_module(_EXTRA_COMMANDS).bench_app, name="bench")

@@ -2,27 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Annotated
 
-import orjson
 import typer
-from rich.console import Console
 
-from hotprefix.app.measuring import bar_on, library_for, this_command
-from hotprefix.app.model_commands import user_store
-from hotprefix.base.clock import SystemClock
-from hotprefix.base.errors import InvalidRequest, MissingExtra
-from hotprefix.bench.environment import read_environment
 from hotprefix.models.catalogue import DEFAULT_MODEL
-from hotprefix.models.manifest import ModelManifest
-from hotprefix.models.store import default_root
-from hotprefix.pages.codecs.calibration import Calibration
-from hotprefix.pages.codecs.calibrations import calibration_path, find_calibration
-from hotprefix.quality.card import Card, verdicts_of
-from hotprefix.quality.run import CODECS, PRECISIONS, QUICK, QualityRun, QualitySizes, Source, Wishes
-from hotprefix.quality.table import show
+from hotprefix.quality.sizes import CODECS, PRECISIONS, QUICK_QUALITY, QualitySizes
 
 QUALITY_EPILOG = """
 [bold]Examples[/]
@@ -86,77 +72,24 @@ def quality_command(
     Prefills texts once, does to the cache what a store would do, goes on from there and compares every
     prediction with the uncompressed run. Results go to the terminal and, as JSON and HTML, to a folder.
     """
-    if plots:
-        _require_plotly()
-    manifest = user_store(home).resolve(model)
-    library, tokenizer = library_for(manifest, text or ())
-    sizes = QUICK if quick else QualitySizes(documents, prefix, scored)
-    wishes = Wishes(
+    # The libraries behind it take a second to load: not for --help.
+    from hotprefix.app.quality_work import Request, measure
+
+    request = Request(
+        model=model,
+        home=home,
+        texts=tuple(text or ()),
+        sizes=QUICK_QUALITY if quick else QualitySizes(documents, prefix, scored),
         codecs=tuple(dict.fromkeys(codec or CODECS)),
         precisions=() if precision == ["none"] else tuple(dict.fromkeys(precision or PRECISIONS)),
         is_served=served,
-        calibration=_calibration(manifest, calibration, home or default_root(os.environ)),
+        calibration=calibration,
         threads=threads,
+        out=out,
+        plots=plots,
+        as_json=as_json,
+        is_judged=not quick,
     )
-    console = Console(stderr=True)
-    run = QualityRun(Source(manifest, library, tokenizer), sizes, wishes)
-    is_whole = False
-    try:
-        with bar_on(console) as bar:
-            run.run(bar)
-        is_whole = True
-    except ValueError as error:
-        raise InvalidRequest(f"--codec: {error}.") from None
-    except KeyboardInterrupt:
-        console.print("[yellow]Stopped. What was measured is kept.[/]")
-        raise typer.Exit(130) from None
-    finally:
-        if run.lines:
-            card = _card(run, manifest, sizes, is_judged=is_whole and not quick)
-            _write(card, out, plots=plots)
-            if as_json:
-                Console().print_json(orjson.dumps(card.to_json()).decode())
-            else:
-                show(card, Console())
-                console.print(f"Written: {out}/", highlight=False)
+    card = measure(request)
     if check and any(verdict.is_met is False for verdict in card.verdicts):
         raise typer.Exit(1)
-
-
-def _card(run: QualityRun, manifest: ModelManifest, sizes: QualitySizes, *, is_judged: bool) -> Card:
-    environment = read_environment(SystemClock())
-    return Card(
-        model=manifest.name,
-        command=this_command(),
-        environment=environment.line().rpartition("; ")[0],
-        date=environment.date,
-        about=f"{sizes.documents} documents, {sizes.prefix:,} tokens prefilled, {sizes.scored} predicted",
-        raw_bytes_per_token=run.raw_bytes_per_token,
-        lines=tuple(run.lines),
-        verdicts=verdicts_of(run.lines, is_judged),
-        unsolved=run.unsolved,
-    )
-
-
-def _calibration(manifest: ModelManifest, given: Path | None, home: Path) -> Calibration | None:
-    own = calibration_path(home, manifest.fingerprint)
-    return find_calibration(manifest, given or (own if own.is_file() else None))
-
-
-def _write(card: Card, folder: Path, *, plots: bool) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    (folder / "quality.json").write_bytes(orjson.dumps(card.to_json(), option=orjson.OPT_INDENT_2))
-    if plots:
-        from hotprefix.quality.plot import write_html
-
-        write_html(card, folder / "quality.html")
-
-
-def _require_plotly() -> None:
-    try:
-        import plotly  # noqa: F401
-    except ImportError as error:
-        raise MissingExtra(
-            "Plots need the package 'plotly'. Install it with: pip install 'hotprefix[bench]' "
-            "(or leave them out with --no-plots)."
-        ) from error

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -19,23 +19,11 @@ from hotprefix.quality.learning import Learner
 from hotprefix.quality.model import MeasuredModel, Setup, words_of
 from hotprefix.quality.observing import Observer
 from hotprefix.quality.passage import through, to_words
+from hotprefix.quality.sizes import CalibrationSizes
 from hotprefix.quality.texts import Document, Library, Part
 
 _LEAST_SHARE = 0.002
 _ROUNDS = 2
-
-
-@dataclass(frozen=True, slots=True)
-class CalibrationSizes:
-    """`documents` of `tokens` tokens are observed, routers learning from the first three quarters of each;
-    with `judged` of them layers are measured."""
-
-    documents: int = 24
-    tokens: int = 1024
-    judged: int = 2
-
-
-QUICK = CalibrationSizes(documents=4, tokens=512, judged=1)
 
 
 class Progress(Protocol):

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from hotprefix.base.errors import UnsupportedModel
-from hotprefix.engine.stages import LAYERED
 from hotprefix.models.manifest import ModelManifest
 from hotprefix.pages.codecs.base import BlockCodec
 from hotprefix.pages.codecs.calibration import Calibration
@@ -23,33 +21,13 @@ from hotprefix.quality.measure import Bench, Reading, Tally
 from hotprefix.quality.model import Arithmetic, MeasuredModel, Setup, words_of
 from hotprefix.quality.needles import haystack
 from hotprefix.quality.references import References
+from hotprefix.quality.sizes import QualitySizes
 from hotprefix.quality.summary import summarise
 from hotprefix.quality.texts import Library, Part
 from hotprefix.quality.treatment import LastBits, Storing, Treatment
 
-CODECS = ("raw", "int8", "layered", "int4", "fp8", "uniform", "mixed")
-PRECISIONS = ("u8", "u4", *LAYERED)
 _SERVED_CODECS = ("int8", "mixed")
 _OTHER_CHUNK = 96
-
-
-@dataclass(frozen=True, slots=True)
-class QualitySizes:
-    """`documents` are prefilled up to `prefix` tokens, and the next `scored` are predicted. `haystacks` are
-    texts of `prefix` tokens with facts in them."""
-
-    documents: int = 8
-    prefix: int = 1024
-    scored: int = 384
-    haystacks: int = 3
-
-    @property
-    def length(self) -> int:
-        """Tokens of a document: the last one is only predicted."""
-        return self.prefix + self.scored + 1
-
-
-QUICK = QualitySizes(documents=2, prefix=512, scored=128, haystacks=1)
 
 
 class Wishes(NamedTuple):

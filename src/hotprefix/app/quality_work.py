@@ -1,0 +1,121 @@
+"""A run of `hotprefix quality`, from the model's name to the written card."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import orjson
+import typer
+from rich.console import Console
+
+from hotprefix.app.measuring import bar_on, library_for, this_command
+from hotprefix.app.model_commands import user_store
+from hotprefix.base.clock import SystemClock
+from hotprefix.base.errors import InvalidRequest, MissingExtra
+from hotprefix.bench.environment import read_environment
+from hotprefix.models.manifest import ModelManifest
+from hotprefix.models.store import default_root
+from hotprefix.pages.codecs.calibration import Calibration
+from hotprefix.pages.codecs.calibrations import calibration_path, find_calibration
+from hotprefix.quality.card import Card, verdicts_of
+from hotprefix.quality.run import QualityRun, Source, Wishes
+from hotprefix.quality.sizes import QualitySizes
+from hotprefix.quality.table import show
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the command line asks for."""
+
+    model: str
+    home: Path | None
+    texts: tuple[Path, ...]
+    sizes: QualitySizes
+    codecs: tuple[str, ...]
+    precisions: tuple[str, ...]
+    is_served: bool
+    calibration: Path | None
+    threads: int | None
+    out: Path
+    plots: bool
+    as_json: bool
+    is_judged: bool
+
+
+def measure(request: Request) -> Card:
+    """Measure, show and write. What was found before an interruption or an error is kept."""
+    if request.plots:
+        _require_plotly()
+    manifest = user_store(request.home).resolve(request.model)
+    library, tokenizer = library_for(manifest, request.texts)
+    home = request.home or default_root(os.environ)
+    calibration = _calibration(manifest, request.calibration, home)
+    wishes = Wishes(request.codecs, request.precisions, request.is_served, calibration, request.threads)
+    run = QualityRun(Source(manifest, library, tokenizer), request.sizes, wishes)
+    console = Console(stderr=True)
+    is_whole = False
+    try:
+        with bar_on(console) as bar:
+            run.run(bar)
+        is_whole = True
+    except ValueError as error:
+        raise InvalidRequest(f"--codec: {error}.") from None
+    except KeyboardInterrupt:
+        console.print("[yellow]Stopped. What was measured is kept.[/]")
+        raise typer.Exit(130) from None
+    finally:
+        card = _card(run, manifest, request, is_judged=is_whole and request.is_judged)
+        if run.lines:
+            _tell(card, request, console)
+    return card
+
+
+def _card(run: QualityRun, manifest: ModelManifest, request: Request, *, is_judged: bool) -> Card:
+    environment = read_environment(SystemClock())
+    sizes = request.sizes
+    return Card(
+        model=manifest.name,
+        command=this_command(),
+        environment=environment.line().rpartition("; ")[0],
+        date=environment.date,
+        about=f"{sizes.documents} documents, {sizes.prefix:,} tokens prefilled, {sizes.scored} predicted",
+        raw_bytes_per_token=run.raw_bytes_per_token,
+        lines=tuple(run.lines),
+        verdicts=verdicts_of(run.lines, is_judged),
+        unsolved=run.unsolved,
+    )
+
+
+def _tell(card: Card, request: Request, console: Console) -> None:
+    _write(card, request.out, plots=request.plots)
+    if request.as_json:
+        Console().print_json(orjson.dumps(card.to_json()).decode())
+    else:
+        show(card, Console())
+        console.print(f"Written: {request.out}/", highlight=False)
+
+
+def _calibration(manifest: ModelManifest, given: Path | None, home: Path) -> Calibration | None:
+    own = calibration_path(home, manifest.fingerprint)
+    return find_calibration(manifest, given or (own if own.is_file() else None))
+
+
+def _write(card: Card, folder: Path, *, plots: bool) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "quality.json").write_bytes(orjson.dumps(card.to_json(), option=orjson.OPT_INDENT_2))
+    if plots:
+        from hotprefix.quality.plot import write_html
+
+        write_html(card, folder / "quality.html")
+
+
+def _require_plotly() -> None:
+    try:
+        import plotly  # noqa: F401
+    except ImportError as error:
+        raise MissingExtra(
+            "Plots need the package 'plotly'. Install it with: pip install 'hotprefix[bench]' "
+            "(or leave them out with --no-plots)."
+        ) from error
