@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from random import Random
-
-import pytest
-
 from hotprefix.kv.node import Node
-from hotprefix.kv.policy.adaptive import LEAST_WEIGHT, AdaptivePolicy
 from hotprefix.kv.policy.base import CandidateHeap
 from hotprefix.kv.policy.lru import LruPolicy, by_recency
 from hotprefix.kv.policy.slru import SlruPolicy
-from tests.kv.trees import Grove, letters
+from tests.kv.trees import Grove
 
 
 class TestLru:
@@ -107,76 +102,6 @@ class TestSlru:
         assert grove.order() == [1, 2]
 
 
-class TestAdaptive:
-    @staticmethod
-    def serve(grove: Grove, text: str, capacity: int) -> bool:
-        """Use `text` as a cache of `capacity` blocks would; whether it was there."""
-        known = grove.blocks
-        if len(grove.tree) == capacity:
-            tree = grove.tree
-            root = next(iter(tree.roots))
-            if not any(letters(node) == text for node in root.children.values()):
-                tree.evict(1)
-        grove.use(grove.add(text))
-        return grove.blocks == known
-
-    def test_a_scan_beside_a_hot_set_teaches_frequency(self) -> None:
-        policy = AdaptivePolicy(8, Random(1))
-        grove, random = Grove(policy), Random(2)
-        for turn in range(1500):
-            self.serve(grove, chr(100 + random.randrange(5)) * 4, 8)
-            self.serve(grove, chr(1000 + turn) * 4, 8)
-            self.serve(grove, chr(3000 + turn) * 4, 8)
-        recency, frequency = policy.weights
-        assert frequency > 0.8
-        assert recency + frequency == pytest.approx(1)
-
-    def test_a_moving_working_set_teaches_recency(self) -> None:
-        """Old favourites that nobody wants any more must not crowd out the conversation of today."""
-        policy = AdaptivePolicy(8, Random(1))
-        grove, random = Grove(policy), Random(2)
-        for epoch in range(150):
-            for _ in range(30):
-                self.serve(grove, chr(1000 + 4 * epoch + random.randrange(7)) * 4, 8)
-        assert policy.weights[0] > 0.8
-
-    def test_a_hot_set_that_one_scan_washes_out_is_learned(self) -> None:
-        def hits(policy: LruPolicy | AdaptivePolicy) -> int:
-            grove, random = Grove(policy), Random(3)
-            count = 0
-            for turn in range(1500):
-                count += self.serve(grove, chr(100 + random.randrange(6)) * 4, 8)
-                for scan in range(3):
-                    self.serve(grove, chr(1000 + 3 * turn + scan) * 4, 8)
-            return count
-
-        assert hits(AdaptivePolicy(8, Random(1))) > 1.3 * hits(LruPolicy())
-
-    def test_no_expert_is_silenced_and_ghosts_are_bounded(self) -> None:
-        policy = AdaptivePolicy(8, Random(1))
-        grove, random = Grove(policy), Random(2)
-        for turn in range(3000):
-            self.serve(grove, chr(100 + random.randrange(5)) * 4, 8)
-            self.serve(grove, chr(1000 + turn) * 4, 8)
-            assert min(policy.weights) >= LEAST_WEIGHT * (1 - 1e-9)
-            assert all(len(ghosts) <= 8 for ghosts in policy._ghosts)
-        assert all(len(expert._heap) <= 2 * 8 + 65 for expert in policy._experts)
-
-    def test_the_experts_rank_by_recency_and_by_frequency(self) -> None:
-        orders = []
-        for weights in ([1.0, 0.0], [0.0, 1.0]):
-            policy = AdaptivePolicy(8, Random(1))
-            policy._weights = weights
-            grove = Grove(policy)
-            often = grove.add("aaaa")
-            for _ in range(3):
-                grove.use(often)
-            grove.use(grove.add("bbbb"))
-            grove.use(grove.add("cccc"))
-            orders.append(grove.order())
-        assert orders == [[0, 1, 2], [1, 2, 0]]
-
-
 class TestCandidateHeap:
     @staticmethod
     def nodes(count: int) -> list[Node]:
@@ -203,6 +128,17 @@ class TestCandidateHeap:
         assert len(heap) == 2
         assert [heap.pop(), heap.pop()] == [second, first]
         assert heap.peek() is None
+
+    def test_ranks_stay_until_they_are_asked_for_again(self) -> None:
+        heap = CandidateHeap(by_recency)
+        first, second = self.nodes(2)
+        heap.add(first)
+        heap.add(second)
+        first.touched = 99
+        assert heap.peek() is first
+        heap.rerank()
+        assert heap.peek() is second
+        assert len(heap) == 2
 
     def test_discarding_what_is_not_in_does_nothing(self) -> None:
         heap = CandidateHeap(by_recency)

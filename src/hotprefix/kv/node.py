@@ -14,7 +14,8 @@ class Node:
     `holders` counts the leases on the node; whoever holds a node holds its ancestors too,
     so `holders == 0` is true of a whole subtree at once. `top` is the root above it; a root
     knows the `account` of the tenant that its blocks are counted for. `index` is the number of
-    blocks before this one in every history that it is part of.
+    blocks before this one in every history that it is part of. `mark` is a number that the eviction
+    policy keeps with the node.
     """
 
     __slots__ = (
@@ -25,6 +26,7 @@ class Node:
         "holders",
         "index",
         "key",
+        "mark",
         "parent",
         "tokens",
         "top",
@@ -40,6 +42,7 @@ class Node:
         self.holders = 0
         self.touched = 0
         self.hits = 0
+        self.mark = 0
         self.index = 0
         self.top: Node = self if parent is None else parent.top
         self.account: Account | None = None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from random import Random
 
 from hotprefix.kv.policy.adaptive import AdaptivePolicy
 from hotprefix.kv.policy.base import EvictionPolicy
@@ -13,7 +12,7 @@ from hotprefix.kv.policy.slru import SlruPolicy
 POLICIES: dict[str, Callable[[int], EvictionPolicy]] = {
     "lru": lambda capacity: LruPolicy(),
     "slru": SlruPolicy,
-    "adaptive": lambda capacity: AdaptivePolicy(capacity, Random(0)),
+    "adaptive": AdaptivePolicy,
 }
 """Name → constructor; the argument is the number of blocks that the cache may hold."""
 

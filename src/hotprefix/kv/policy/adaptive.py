@@ -1,103 +1,178 @@
-"""Learns between recency and frequency, after LeCaR (Vietri et al., HotStorage 2018).
+"""Learns from the traffic what is worth keeping; where it can't tell blocks apart, it is LRU.
 
-Two experts, LRU and LFU, each name a victim. The one to follow is drawn by weight. An evicted
-block that is computed again soon after is a regret of the expert that gave it up, and its
-weight falls. Chat traffic teaches recency, API traffic with a few hot prompts frequency.
+Blocks are classed by how often they were used (their uses before an eviction included) and by
+whether a longer prompt ever went on behind them. For each class it learns at which ages its
+blocks come back, and gives up the candidate whose keeping promises least per tick. Chat traffic
+so gets recency, API traffic with a few hot prompts frequency, and a prompt's last, ragged block goes early.
+
+A shadow of LRU runs beside it on a sample of the keys. A policy that falls behind it is not
+followed for a while, so the hits lost to plain LRU are bounded.
 """
 
 from __future__ import annotations
 
-import math
 from collections import OrderedDict
-from random import Random
+from collections.abc import Iterator
 
-from hotprefix.base.errors import LogicError
 from hotprefix.base.ids import BlockKey
 from hotprefix.kv.node import Node
 from hotprefix.kv.policy.base import CandidateHeap
-from hotprefix.kv.policy.lru import by_recency
+from hotprefix.kv.policy.lru_shadow import LruShadow
+from hotprefix.kv.policy.reuse_stats import ReuseStats, Sample
 
-LEARNING_RATE = 0.45
-DISCOUNT_BASE = 0.005
-"""Both constants are the paper's; a regret fades to `DISCOUNT_BASE` over one capacity."""
-LEAST_WEIGHT = 0.01
-"""No expert is ever silenced: traffic changes."""
-
-
-def by_frequency(node: Node) -> tuple[int, ...]:
-    """Rank: uses, then the tick of the last use."""
-    return (node.hits, node.touched)
+MOST_USES = 3
+"""More uses than these say nothing new."""
+REMEMBERED = 4
+"""Evicted blocks whose uses are remembered, in capacities."""
+SAMPLES = 4096
+"""About as many blocks are watched at most: of larger caches every second, fourth, …, by their keys."""
+LEARN_EVERY = 0.5
+RANK_EVERY = 0.25
+"""Both in capacities of ticks."""
+LEAST_LEARNED = 200
+"""Ticks that learning waits for at least: a small cache would forget as fast as it learns."""
+MOST_BEHIND = 0.05
+MOST_AHEAD = 1.0
+"""Hits, in capacities: so far behind LRU it is followed instead; more lead than this is forgotten."""
+FIRST_REST = 4
+LAST_REST = 256
+"""For how many capacities of ticks LRU is followed; twice as long each time."""
+_KINDS = 2 * (MOST_USES + 1)
 
 
 class AdaptivePolicy:
-    """Follows LRU or LFU, whichever has been regretted less."""
+    """The leaf that promises least goes first.
+
+    `Node.mark` holds twice the uses before the last eviction, plus 1 once a block followed.
+    All verbs cost O(log candidates), amortised; memory is O(capacity).
+    """
 
     name = "adaptive"
 
-    def __init__(self, capacity: int, random: Random) -> None:
+    def __init__(self, capacity: int) -> None:
         self._capacity = max(1, capacity)
-        self._random = random
-        self._experts = (CandidateHeap(by_recency), CandidateHeap(by_frequency))
-        # What each expert gave up lately: when, and how often it had been used.
-        self._ghosts: tuple[OrderedDict[BlockKey, tuple[int, int]], ...] = (OrderedDict(), OrderedDict())
-        self._weights = [0.5, 0.5]
-        self._evictions = 0
+        self._stride = 1 << max(0, round(self._capacity / SAMPLES).bit_length() - 1)
+        self._stats = ReuseStats(self._capacity, _KINDS)
+        whole = self._capacity / self._stride
+        self._shadow = LruShadow(int(whole))
+        self._least_lead, self._most_lead = -MOST_BEHIND * whole, int(MOST_AHEAD * whole)
+        self._candidates = CandidateHeap(self._rank)
+        self._remembered: OrderedDict[BlockKey, int] = OrderedDict()
+        # Watched blocks with the tick of their last use: here, and evicted ones, oldest first.
+        self._watched: dict[Node, int] = {}
+        self._gone: OrderedDict[BlockKey, tuple[int, int]] = OrderedDict()
+        self._now = 0
+        self._learn_at = self._rank_at = self._capacity
+        self._trusted = True
+        self._rest = FIRST_REST
+        self._rests_until = 0
 
     @property
-    def weights(self) -> tuple[float, float]:
-        """Trust in LRU and in LFU; they add up to 1."""
-        return self._weights[0], self._weights[1]
+    def is_trusted(self) -> bool:
+        """Whether what was learned is followed, not LRU."""
+        return self._trusted
 
     def __len__(self) -> int:
-        return len(self._experts[0])
+        return len(self._candidates)
 
     def inserted(self, node: Node) -> None:
-        for expert, ghosts in enumerate(self._ghosts):
-            ghost = ghosts.pop(node.key, None)
-            if ghost is not None:
-                evicted_at, hits = ghost
-                # Its uses count on: a hot block would else look new each time it comes back.
-                node.hits = hits
-                self._regret(expert, self._evictions - evicted_at)
+        self._now = node.touched
+        key, parent = node.key, node.parent
+        if parent is not None:
+            parent.mark |= 1
+        uses = self._remembered.pop(key, None)
+        node.mark = (0 if uses is None else 2 * (uses + 1)) + (1 if node.children else 0)
+        if self._stride > 1 and int.from_bytes(key[:4], "little") % self._stride:
+            return
+        if uses is not None:
+            known = self._gone.pop(key, None)
+            if known is not None:
+                kind, since = known
+                self._stats.reused(kind, self._now - since)
+        self._watched[node] = self._now
+        self._shadow.note(key, False)
 
     def touched(self, node: Node) -> None:
-        for heap in self._experts:
-            if node in heap:
-                heap.add(node)
+        tick = node.touched
+        if tick != self._now:
+            self._now = tick
+            self._shadow.settle()
+        since = self._watched.get(node)
+        if since is not None:
+            self._stats.reused(_kind(node, node.hits - 1), tick - since)
+            self._watched[node] = tick
+            self._shadow.note(node.key, True)
+        if node in self._candidates:
+            self._candidates.add(node)
 
     def removed(self, node: Node) -> None:
-        """Regret is noted in `pop`; a removal that nobody chose teaches nothing."""
+        since = self._watched.pop(node, None)
+        if since is not None:
+            self._gone[node.key] = (_kind(node, node.hits), since)
+        remembered = self._remembered
+        remembered[node.key] = node.hits + (node.mark >> 1)
+        if len(remembered) > REMEMBERED * self._capacity:
+            remembered.popitem(last=False)
 
     def add(self, node: Node) -> None:
-        for heap in self._experts:
-            heap.add(node)
+        self._candidates.add(node)
 
     def discard(self, node: Node) -> None:
-        for heap in self._experts:
-            heap.discard(node)
+        self._candidates.discard(node)
 
     def peek(self) -> Node | None:
-        return self._experts[0].peek()
+        return self._candidates.peek()
 
     def pop(self, asker: BlockKey | None = None) -> Node:
-        choices = [heap.peek() for heap in self._experts]
-        expert = 0 if self._random.random() < self._weights[0] else 1
-        victim = choices[expert]
-        if victim is None:
-            raise LogicError("there is no candidate for eviction")
-        self.discard(victim)
-        self._evictions += 1
-        if choices[0] is not choices[1]:
-            ghosts = self._ghosts[expert]
-            ghosts[victim.key] = (self._evictions, victim.hits)
-            if len(ghosts) > self._capacity:
-                ghosts.popitem(last=False)
-        return victim
+        now = self._now
+        if now >= self._learn_at:
+            self._learn()
+        if now >= self._rank_at:
+            self._judge()
+            self._rank_at = now + max(1, int(RANK_EVERY * self._capacity))
+            self._candidates.rerank()
+        return self._candidates.pop()
 
-    def _regret(self, expert: int, age: int) -> None:
-        loss = DISCOUNT_BASE ** (age / self._capacity)
-        self._weights[expert] *= math.exp(-LEARNING_RATE * loss)
-        total = sum(self._weights)
-        low = LEAST_WEIGHT
-        first = min(1 - low, max(low, self._weights[0] / total))
-        self._weights = [first, 1 - first]
+    def _rank(self, node: Node) -> tuple[float, int]:
+        touched = node.touched
+        if not self._trusted:
+            return 0.0, touched
+        return self._stats.value_of(_kind(node, node.hits), self._now - touched), touched
+
+    def _judge(self) -> None:
+        """Follow what was learned, or LRU for a while if that is behind it."""
+        shadow = self._shadow
+        shadow.settle()
+        if not self._trusted:
+            shadow.lead = 0
+            self._trusted = self._now >= self._rests_until
+        elif shadow.lead < self._least_lead:
+            self._trusted = False
+            self._rests_until = self._now + self._rest * self._capacity
+            self._rest = min(LAST_REST, 2 * self._rest)
+        elif shadow.lead > self._most_lead:
+            shadow.lead = self._most_lead
+
+    def _learn(self) -> None:
+        self._learn_at = self._now + max(LEAST_LEARNED, int(LEARN_EVERY * self._capacity))
+        self._rank_at = self._now
+        gone, most = self._gone, REMEMBERED * self._capacity // self._stride
+        while gone:
+            key, (kind, since) = next(iter(gone.items()))
+            age = self._now - since
+            if age <= self._stats.horizon and len(gone) <= most:
+                break
+            self._stats.ended(kind, age)
+            del gone[key]
+        self._stats.learn(self._waiting())
+
+    def _waiting(self) -> Iterator[Sample]:
+        for node, since in self._watched.items():
+            yield _kind(node, node.hits), self._now - since
+        for kind, since in self._gone.values():
+            yield kind, self._now - since
+
+
+def _kind(node: Node, hits: int) -> int:
+    """The class of a node with so many hits since it was inserted."""
+    return 2 * min(MOST_USES, hits + (node.mark >> 1)) + (node.mark & 1)

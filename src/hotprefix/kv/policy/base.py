@@ -49,13 +49,14 @@ class EvictionPolicy(Protocol):
 class CandidateHeap:
     """A set of nodes that gives up the one of lowest rank; `discard` is lazy.
 
+    A node keeps the rank it was added with until it is added again or `rerank` is called.
     Stale entries are skipped on `pop` and swept out when they outnumber the live ones, so
     memory stays within a constant of the number of candidates.
     """
 
-    def __init__(self, rank: Callable[[Node], tuple[int, ...]]) -> None:
+    def __init__(self, rank: Callable[[Node], tuple[float, ...]]) -> None:
         self._rank = rank
-        self._heap: list[tuple[tuple[int, ...], int, Node]] = []
+        self._heap: list[tuple[tuple[float, ...], int, Node]] = []
         self._live: dict[Node, int] = {}
         self._serial = 0
 
@@ -77,6 +78,11 @@ class CandidateHeap:
     def discard(self, node: Node) -> None:
         """Take a node out, if it is in."""
         self._live.pop(node, None)
+
+    def rerank(self) -> None:
+        """Rank all nodes anew. O(n)."""
+        self._heap = [(self._rank(node), serial, node) for node, serial in self._live.items()]
+        heapq.heapify(self._heap)
 
     def peek(self) -> Node | None:
         """The node of lowest rank."""

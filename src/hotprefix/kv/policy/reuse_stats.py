@@ -1,0 +1,105 @@
+"""When blocks come back: ages at which they were used again, by class, and what that says of others.
+
+All ages are in ticks of the tree. A sample that was given up, or that waits still, counts as
+not reused up to its age, so short waits do not look commoner than they are.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+AGES = 32
+"""Steps of age, geometric from `FIRST_AGE` to `LAST_AGE` capacities; the first begins at 0."""
+FIRST_AGE = 1 / 64
+LAST_AGE = 4
+PRIOR = 300.0
+"""Samples that a class has to bring before it counts as much as all classes together."""
+DECAY = 0.95
+"""What older samples weigh after each look at them."""
+_MOST_HAZARD = 0.999
+
+Sample = tuple[int, float]
+"""Class and age."""
+
+
+class ReuseStats:
+    """Counts of reuse by class and age; `value_of` is what keeping a block of that class and age promises.
+
+    The value is Gittins' index: the most uses per block and tick that any length of further keeping
+    yields. It never rises with age, so blocks of one class rank as LRU would rank them.
+    """
+
+    def __init__(self, capacity: int, classes: int) -> None:
+        self._edges = [0.0, *(np.geomspace(FIRST_AGE, LAST_AGE, AGES) * capacity).tolist()]
+        self._reused = [[0.0] * AGES for _ in range(classes)]
+        self._ended = [[0.0] * AGES for _ in range(classes)]
+        # Before anything is known all are worth the same.
+        self._values = [[0.0] * (AGES + 1) for _ in range(classes)]
+
+    @property
+    def horizon(self) -> float:
+        """Ages from here on are not told apart."""
+        return self._edges[-1]
+
+    def reused(self, kind: int, age: float) -> None:
+        """A block of class `kind` was used again at `age`."""
+        self._reused[kind][self._step(age)] += 1
+
+    def ended(self, kind: int, age: float) -> None:
+        """One was not, and nobody will look any more."""
+        self._ended[kind][self._step(age)] += 1
+
+    def value_of(self, kind: int, age: float) -> float:
+        """Uses per block and tick that keeping promises."""
+        values, step = self._values[kind], self._step(age)
+        start = self._edges[step]
+        share = min(1.0, (age - start) / (self._edges[step + 1] - start))
+        return values[step] + share * (values[step + 1] - values[step])
+
+    def learn(self, waiting: Iterable[Sample]) -> None:
+        """Work out the values anew; `waiting` are samples that may be used again yet."""
+        reused, exposed = np.array(self._reused), np.array(self._ended)
+        for kind, age in waiting:
+            exposed[kind, self._step(age)] += 1
+        self._values = _indices(_hazards(reused, exposed), np.array(self._edges)).tolist()
+        for table in (self._reused, self._ended):
+            for row in table:
+                row[:] = [count * DECAY for count in row]
+
+    def _step(self, age: float) -> int:
+        return max(0, min(AGES, bisect_right(self._edges, age)) - 1)
+
+
+def _hazards(reused: NDArray[np.float64], ended: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Chance of a use in each step of age, given none before.
+
+    A class leans on its pair (classes 2n and 2n + 1), a pair on all classes together.
+    """
+    left = np.cumsum((reused + ended)[:, ::-1], axis=1)[:, ::-1]
+    common = (reused.sum(0) + 1e-3) / (left.sum(0) + 1)
+    paired = _leaning(reused[::2] + reused[1::2], left[::2] + left[1::2], common)
+    return np.minimum(_MOST_HAZARD, _leaning(reused, left, np.repeat(paired, 2, axis=0)))
+
+
+def _leaning(
+    reused: NDArray[np.float64], left: NDArray[np.float64], prior: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    return (reused + PRIOR * prior) / (left + PRIOR)
+
+
+def _indices(hazards: NDArray[np.float64], edges: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Gittins' index of each class at each edge of age, never rising."""
+    start = np.ones((len(hazards), 1))
+    unused = np.hstack([start, np.cumprod(1 - hazards, axis=1)])
+    time = np.cumsum((unused[:, :-1] + unused[:, 1:]) / 2 * np.diff(edges), axis=1)
+    kept = np.hstack([start * 0, time])
+    # [class, from, to]: uses gained and block-ticks spent by keeping from one edge to a later one.
+    gained = unused[:, :, None] - unused[:, None, :]
+    spent = kept[:, None, :] - kept[:, :, None]
+    later = spent > 0
+    rates = np.where(later, gained / np.where(later, spent, 1), 0).max(axis=2)
+    return np.maximum.accumulate(rates[:, ::-1], axis=1)[:, ::-1]
