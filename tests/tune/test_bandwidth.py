@@ -10,7 +10,13 @@ import redis
 
 from hotprefix.base.clock import ManualClock, SystemClock
 from hotprefix.base.errors import HotprefixError
-from hotprefix.tune.bandwidth import disk_bandwidth, disk_facts, memory_bandwidth, redis_facts
+from hotprefix.tune.bandwidth import (
+    disk_bandwidth,
+    disk_facts,
+    memory_bandwidth,
+    redis_bandwidth,
+    redis_facts,
+)
 from hotprefix.tune.machine import Disk
 from tests.tiers.conftest import RedisServer, server_binary
 
@@ -57,10 +63,10 @@ def server(tmp_path: Path) -> Iterator[RedisServer]:
 
 def test_a_real_redis(server: RedisServer) -> None:
     client = redis.Redis.from_url(server.url)
-    whole = redis_facts(server.url, SystemClock())
-    assert whole.room is not None
+    whole = redis_facts(server.url)
+    assert (whole.room is None, whole.read) == (False, None)
     client.config_set("maxmemory", str(64 * MIB))
-    found = redis_facts(server.url, SystemClock())
+    found = redis_bandwidth(server.url, redis_facts(server.url), SystemClock())
     assert (found.url, found.room) == (server.url, 64 * MIB)
     assert found.write is not None
     assert found.read is not None
@@ -72,6 +78,6 @@ def test_a_real_redis(server: RedisServer) -> None:
 @pytest.mark.parametrize("url", ["redis://user:secret@127.0.0.1:1/0", "nonsense://x"])
 def test_a_redis_that_is_not_there_is_told_without_its_password(url: str) -> None:
     with pytest.raises(HotprefixError) as told:
-        redis_facts(url, SystemClock())
+        redis_facts(url)
     assert "secret" not in str(told.value)
     assert url.rsplit("@", maxsplit=1)[-1].split("/", maxsplit=1)[0] in str(told.value)

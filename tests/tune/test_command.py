@@ -112,7 +112,7 @@ def test_measured_on_the_tiny_model(tuned: str, tmp_path: Path, monkeypatch: pyt
     assert served(tmp_path / "hotprefix.toml", monkeypatch).max_context == 1024
     plot = (tmp_path / "plot.html").read_text()
     assert len(plot) > 1_000_000
-    assert 'src="http' not in plot.split("<body>")[-1][:5000]
+    assert 'src="http' not in plot
     before = (tmp_path / "hotprefix.toml").read_bytes()
     code, output = tune("--model", tuned, "--no-measure")
     assert (code, "--force" in output) == (1, True)

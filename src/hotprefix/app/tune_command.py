@@ -197,7 +197,13 @@ def _tune(result: _Result, wish: Wish, subject: _Subject) -> None:
 
 def _facts(manifest: ModelManifest, subject: _Subject) -> Facts:
     """Look and measure; a bar on stderr shows how far it is."""
-    from hotprefix.tune.bandwidth import disk_bandwidth, disk_facts, memory_bandwidth, redis_facts
+    from hotprefix.tune.bandwidth import (
+        disk_bandwidth,
+        disk_facts,
+        memory_bandwidth,
+        redis_bandwidth,
+        redis_facts,
+    )
     from hotprefix.tune.limits import read_cores, read_memory
     from hotprefix.tune.machine import Machine
     from hotprefix.tune.model_facts import model_facts, read_model, read_processor
@@ -208,7 +214,10 @@ def _facts(manifest: ModelManifest, subject: _Subject) -> Facts:
 
     clock = SystemClock()
     notes = QualityNotes() if subject.quality is None else read_card(subject.quality)
-    redis = None if subject.redis_url is None else redis_facts(subject.redis_url, clock)
+    redis = None
+    if subject.redis_url is not None:
+        redis = redis_facts(subject.redis_url)
+        redis = redis_bandwidth(subject.redis_url, redis, clock) if subject.measured else redis
     disk = disk_facts(subject.state_dir or default_state_dir(os.environ))
     machine = Machine(
         memory=read_memory(),

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
@@ -69,25 +70,28 @@ def disk_bandwidth(disk: Disk, clock: Clock, size: int = _DISK) -> Disk:
     return Disk(disk.folder, disk.free, size / written, size / seconds, cached=not dropped)
 
 
-def redis_facts(url: str, clock: Clock) -> Redis:
-    """What a Redis says it may hold, and bytes/s of records of 1 MiB. Raises `HotprefixError`."""
-    client, errors = _connect(url)
+def redis_facts(url: str) -> Redis:
+    """What a Redis says it may hold. Raises `HotprefixError`."""
+    with _client(url) as client:
+        told = client.info("memory")
+    room = int(told.get("maxmemory") or 0) or int(told.get("total_system_memory") or 0) // 4
+    return Redis(_shown(url), room or None)
+
+
+def redis_bandwidth(url: str, redis: Redis, clock: Clock) -> Redis:
+    """`redis` with the bytes/s of records of 1 MiB; the one record that is written goes at once."""
     key = f"hotprefix:tune:{os.getpid()}"
     data = np.random.default_rng(1).bytes(_REDIS)
-    try:
-        told = client.info("memory")
-        room = int(told.get("maxmemory") or 0) or int(told.get("total_system_memory") or 0) // 4
+    with _client(url) as client:
         written = _least(clock, lambda: client.set(key, data, ex=60), _REDIS_TIMES)
         read = _least(clock, lambda: client.get(key), _REDIS_TIMES)
         client.delete(key)
-    except errors as error:
-        raise HotprefixError(f"Redis at {_shown(url)} can't be measured: {error}") from None
-    finally:
-        client.close()
-    return Redis(_shown(url), room or None, _REDIS / written, _REDIS / read)
+    return Redis(redis.url, redis.room, _REDIS / written, _REDIS / read)
 
 
-def _connect(url: str) -> tuple[Any, type[Exception]]:
+@contextmanager
+def _client(url: str) -> Iterator[Any]:
+    """A connection; what goes wrong with it becomes `HotprefixError`, without a password."""
     try:
         import redis
     except ImportError:
@@ -96,7 +100,12 @@ def _connect(url: str) -> tuple[Any, type[Exception]]:
         client = redis.Redis.from_url(url, socket_timeout=5, socket_connect_timeout=2)
     except ValueError as error:
         raise HotprefixError(f"{_shown(url)!r} is no URL of a Redis: {error}") from None
-    return client, redis.RedisError
+    try:
+        yield client
+    except redis.RedisError as error:
+        raise HotprefixError(f"Redis at {_shown(url)} can't be used: {error}") from None
+    finally:
+        client.close()
 
 
 def _shown(url: str) -> str:

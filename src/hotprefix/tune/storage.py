@@ -59,23 +59,26 @@ class StorageRule:
         self._least = max(_LEAST_ARENA, least)
 
     def fill(self, disk: Disk, redis: Redis | None) -> Storage:
-        codec, why = self._codec()
+        codec, why, basis = self._codec()
         arena, ram, sized = self._memory(codec)
         tiers = [self._disk(disk, arena, codec), self._redis(redis, codec)]
         found = [*sized, *(tier for tier in tiers if tier is not None)]
         if any(decision.key in ("kv-ram", "kv-disk", "kv-redis") for decision in found):
-            found.append(Decision("kv-codec", codec, why, Basis.ASKED if codec == "raw" else Basis.PRESET))
+            found.append(Decision("kv-codec", codec, why, basis))
         return Storage(arena, ram, codec, tuple(found))
 
-    def _codec(self) -> tuple[str, str]:
+    def _codec(self) -> tuple[str, str, Basis]:
         if not self._chosen.exact:
-            return "raw", f"the arena is in {self._chosen.precision} already: codecs start from 16 bits"
+            why = f"the arena is in {self._chosen.precision} already: codecs start from 16 bits"
+            return "raw", why, Basis.MACHINE
         if self._goal is Goal.LATENCY:
-            return "raw", "nothing to decode on the way back, and exact"
+            return "raw", "nothing to decode on the way back, and exact", Basis.ASKED
         note = self._notes.codec("int8")
         if note is not None and not note.is_good:
-            return "raw", f"the quality card warns of int8: {note}"
-        return "int8", "about half the bytes of 16 bits" + (f"; quality card: {note}" if note else "")
+            return "raw", f"the quality card warns of int8: {note}", Basis.MEASURED
+        if note is not None:
+            return "int8", f"about half the bytes of 16 bits; quality card: {note}", Basis.MEASURED
+        return "int8", "about half the bytes of 16 bits", Basis.ASKED
 
     def _memory(self, codec: str) -> tuple[int, int, list[Decision]]:
         wanted = int(self._need.tokens * self._chosen.bytes_per_token * _SPARE)
