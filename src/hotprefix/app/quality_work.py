@@ -13,7 +13,7 @@ from rich.console import Console
 from hotprefix.app.measuring import bar_on, library_for, this_command
 from hotprefix.app.model_commands import user_store
 from hotprefix.base.clock import SystemClock
-from hotprefix.base.errors import InvalidRequest, MissingExtra
+from hotprefix.base.errors import MissingExtra
 from hotprefix.bench.environment import read_environment
 from hotprefix.models.manifest import ModelManifest
 from hotprefix.models.store import default_root
@@ -60,8 +60,6 @@ def measure(request: Request) -> Card:
         with bar_on(console) as bar:
             run.run(bar)
         is_whole = True
-    except ValueError as error:
-        raise InvalidRequest(f"--codec: {error}.") from None
     except KeyboardInterrupt:
         console.print("[yellow]Stopped. What was measured is kept.[/]")
         raise typer.Exit(130) from None

@@ -6,7 +6,7 @@ import tempfile
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from hotprefix.base.errors import UnsupportedModel
+from hotprefix.base.errors import InvalidRequest, UnsupportedModel
 from hotprefix.models.manifest import ModelManifest
 from hotprefix.pages.codecs.base import BlockCodec
 from hotprefix.pages.codecs.calibration import Calibration
@@ -95,7 +95,7 @@ class QualityRun:
             references.keep(reading.reference)
             self._rechunk(bench, reading, chunking)
             bench.treat(reading, tallies, self._progress.step)
-        self._needles(bench, tallies)
+        self._needles(bench, tallies, words.block_size)
         self.lines.append(Line("other chunking", Group.FLOOR, summarise(chunking.shifts)))
         self.lines += [tally.line(treatment, self.raw_bytes_per_token) for treatment, tally in tallies]
 
@@ -103,12 +103,13 @@ class QualityRun:
         again = bench.read(reading.document, reading.prefix, chunk=_OTHER_CHUNK)
         tally.shifts.append(bench.shift(reading, again.reference))
 
-    def _needles(self, bench: Bench, tallies: Sequence[tuple[Treatment, Tally]]) -> None:
-        sizes = self._sizes
-        hays = self._source.library.documents(Part.MEASURED, sizes.haystacks, sizes.prefix)
+    def _needles(self, bench: Bench, tallies: Sequence[tuple[Treatment, Tally]], slots: int) -> None:
+        # Questions begin with a block of their own.
+        length = self._sizes.prefix // slots * slots
+        hays = self._source.library.documents(Part.MEASURED, self._sizes.haystacks, length)
         self._progress.begin("Needles", len(hays) * len(tallies))
         for seed, hay in enumerate(hays):
-            stack = haystack(hay.tokens, self._source.tokenizer, sizes.prefix, seed)
+            stack = haystack(hay.tokens, self._source.tokenizer, length, seed)
             self.unsolved += bench.search(stack, tallies, self._progress.step)
 
     def _precision(self, precision: str, references: References) -> None:
@@ -155,8 +156,17 @@ def codec_of(
 ) -> BlockCodec:
     """A codec of the catalogue, or `uniform`: the codes of `mixed` with the same bits for every token.
 
-    Raises `ValueError` for a name that does not exist.
+    Raises `InvalidRequest` for a name that does not exist.
     """
+    try:
+        return _codec_of(name, words, rotary, calibration)
+    except ValueError as error:
+        raise InvalidRequest(f"--codec {name}: {error}.") from error
+
+
+def _codec_of(
+    name: str, words: KvFormat, rotary: Rotary | None, calibration: Calibration | None
+) -> BlockCodec:
     if name == "uniform":
         settings = MixedSettings(router="equal")
         return mixed_codec(words, rotary, calibration=calibration, settings=settings)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import zlib
 from dataclasses import dataclass, fields
 from pathlib import Path
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -102,7 +104,7 @@ def load_calibration(path: Path) -> Calibration:
         return Calibration(fingerprint, source, **floats)
     except FileNotFoundError as error:
         raise ModelError(f"{path} does not exist: 'hotprefix calibrate' writes such a file.") from error
-    except (OSError, ValueError, KeyError, EOFError, TypeError) as error:
+    except (OSError, ValueError, KeyError, EOFError, TypeError, BadZipFile, zlib.error) as error:
         raise ModelError(f"{path} is no calibration that 'hotprefix calibrate' wrote: {error}.") from error
 
 

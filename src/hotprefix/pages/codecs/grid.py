@@ -59,8 +59,8 @@ class OwnGrids:
         """The grid for the values of a block, and what is stored of it."""
         keys, others = values
         means = keys.mean(axis=2)
-        spreads = np.sqrt(np.square(keys - means[:, :, None]).mean(axis=2))
-        sizes = np.sqrt(np.square(others).mean(axis=(2, 3)))
+        spreads = np.sqrt(np.square(keys - means[:, :, None], dtype=np.float64).mean(axis=2))
+        sizes = np.sqrt(np.square(others, dtype=np.float64).mean(axis=(2, 3)))
         words = [_words(part.reshape(-1)) for part in (means, spreads, sizes)]
         stored = np.concatenate(words).tobytes()
         return self.restore(np.frombuffer(stored, np.uint8)), stored
@@ -69,7 +69,7 @@ class OwnGrids:
         """The grid from what is stored. Raises `BrokenPayload`."""
         numbers = (stored.view(np.uint16).astype(np.uint32) << 16).view(np.float32)
         with np.errstate(invalid="ignore"):
-            if not (np.abs(numbers) <= LIMIT).all():
+            if not (np.abs(numbers) <= 4 * LIMIT).all():
                 raise BrokenPayload("a mean or spread is not finite")
         size = self._dimensions
         shape = (size.layers, size.heads, size.head_size)
@@ -85,6 +85,6 @@ _OWN_STEP = 0.22
 """Steps in spreads of a normal distribution that take `MIDDLE_BITS` bits a value."""
 
 
-def _words(values: Floats) -> NDArray[np.uint16]:
+def _words(values: NDArray[np.floating]) -> NDArray[np.uint16]:
     """bfloat16, cut."""
-    return (np.ascontiguousarray(values).view(np.uint32) >> 16).astype(np.uint16)
+    return (values.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)

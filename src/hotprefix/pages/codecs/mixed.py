@@ -12,8 +12,8 @@ import struct
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from hotprefix.pages.codecs.arrangement import Arrangement
 from hotprefix.pages.codecs.assembly import rotary_identity
 from hotprefix.pages.codecs.base import Block, BrokenPayload
 from hotprefix.pages.codecs.entropy import Symbols, pack, unpack
@@ -34,7 +34,6 @@ ESCAPE = -128
 _MOST = 127
 _MINUS_ZERO = 128
 _SPECIAL_FACTORS = {DROPPED: 0.0, FLOAT8: 1.0}
-_SPECIAL_SHIFTS = {DROPPED: 0, FLOAT8: 128}
 _HIGHEST_SCORE = 64.0
 _COUNTS = struct.Struct("<II")
 
@@ -104,7 +103,6 @@ class MixedCodec:
         parts = (kv_format.describe(), str(offsets), str(exact_positions))
         self._frame = Frame("/".join(("mixed", *parts)).encode() + rotary_identity(rotary) + identity)
         self._factors = np.array([_SPECIAL_FACTORS.get(o, 2.0**o) for o in offsets], np.float32)
-        self._shifts = np.array([_SPECIAL_SHIFTS.get(o, 2 * o) for o in offsets], np.int16)
         self._float8 = offsets.index(FLOAT8) if FLOAT8 in offsets else None
         self._e4m3 = e4m3_values()
         size = self._stock.dimensions
@@ -178,10 +176,9 @@ class MixedCodec:
         grid, stored = self._grids.measure(values)
         chosen = self._choose(values)
         codes = self._codes(values, grid, chosen)
-        order = self._order(grid, chosen)
-        sorted_codes = codes.reshape(-1)[order]
-        escaped = values.reshape(-1)[order][sorted_codes == ESCAPE]
-        packed = pack(np.concatenate((chosen.reshape(-1).view(np.int8), sorted_codes)))
+        escaped = values[codes == ESCAPE]
+        arranged = Arrangement(grid, chosen, self._router.experts.offsets).arranged(codes)
+        packed = pack(np.concatenate((chosen.reshape(-1).view(np.int8), arranged)))
         return [*kept, stored, _COUNTS.pack(len(packed), len(escaped)), packed, escaped.tobytes()]
 
     def _codes(self, values: Floats, grid: Grid, chosen: Chosen) -> Symbols:
@@ -200,16 +197,6 @@ class MixedCodec:
             codes[:, floating] = floats
         return codes
 
-    def _order(self, grid: Grid, chosen: Chosen) -> NDArray[np.intp]:
-        """Places of the codes that are stored, those of like spread beside each other."""
-        kinds = grid.kinds[:, :, :, None] + self._shifts[chosen][None, ..., None]
-        order = np.argsort(kinds.astype(np.uint8).reshape(-1), kind="stable")
-        is_dropped = self._factors[chosen] == 0
-        if is_dropped.any():
-            shape = kinds.shape
-            order = order[~np.broadcast_to(is_dropped[None, ..., None], shape).reshape(-1)[order]]
-        return order
-
     def _values(self, body: Block, tokens: int) -> Floats:
         """Undo `_coded`. Raises `BrokenPayload`."""
         size = self._stock.dimensions
@@ -222,15 +209,16 @@ class MixedCodec:
         packed, far = _COUNTS.unpack(body[start - _COUNTS.size : start].tobytes())
         if len(body) != start + packed + 4 * far:
             raise BrokenPayload("the payload is not as long as it says")
-        chosen, codes = self._unpacked(body[start : start + packed], entries)
-        order = self._order(grid, chosen.reshape(shape[1:4]))
-        if len(codes) != len(order):
-            raise BrokenPayload(f"there are {len(codes)} codes where {len(order)} are expected")
-        spread = np.zeros(2 * entries * size.head_size, np.int8)
-        spread[order] = codes
-        values = self._stepped(spread.reshape(shape), grid, chosen.reshape(shape[1:4]))
-        if far or (codes == ESCAPE).any():
-            values.reshape(-1)[order[codes == ESCAPE]] = _far_values(body[start + packed :], codes)
+        chosen, symbols = self._unpacked(body[start : start + packed], entries)
+        chosen = chosen.reshape(shape[1:4])
+        arrangement = Arrangement(grid, chosen, self._router.experts.offsets)
+        if len(symbols) != arrangement.count:
+            raise BrokenPayload(f"there are {len(symbols)} codes where {arrangement.count} are expected")
+        codes = arrangement.restored(symbols)
+        values = self._stepped(codes, grid, chosen)
+        is_far = codes == ESCAPE
+        if far or is_far.any():
+            values[is_far] = _far_values(body[start + packed :], int(np.count_nonzero(is_far)))
         return values
 
     def _unpacked(self, packed: Block, entries: int) -> tuple[Chosen, Symbols]:
@@ -262,11 +250,11 @@ def _float_codes(steps: Floats) -> Symbols:
     return words.view(np.int8)
 
 
-def _far_values(stored: Block, codes: Symbols) -> Floats:
+def _far_values(stored: Block, count: int) -> Floats:
     """The values behind the codes, one for each escape. Raises `BrokenPayload`."""
     far = np.frombuffer(stored.tobytes(), np.float32)
     with np.errstate(invalid="ignore"):
-        is_sound = len(far) == np.count_nonzero(codes == ESCAPE) and bool((np.abs(far) <= 2 * LIMIT).all())
+        is_sound = len(far) == count and bool((np.abs(far) <= 2 * LIMIT).all())
     if not is_sound:
         raise BrokenPayload("the values behind the codes are not those of the escapes")
     return far

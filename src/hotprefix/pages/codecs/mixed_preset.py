@@ -89,6 +89,8 @@ def mixed_codec(
         raise ValueError(
             f"{settings.bits:g} bits a value can't be had: {_LEAST_BITS:g} to {_MOST_BITS:g} can"
         )
+    if settings.exact_positions < 0:
+        raise ValueError(f"{settings.exact_positions} positions can't be kept exactly: 0 or more can")
     size = Stock(kv_format, rotary, "mixed").dimensions
     grids: GridSource = OwnGrids(size, settings.bits)
     identity = f"{settings.bits:g}/".encode()
