@@ -15,6 +15,7 @@ from rich.markup import escape
 from hotprefix import __version__
 from hotprefix.app.calibrate_command import CALIBRATE_EPILOG, calibrate_command
 from hotprefix.app.explain_command import EXPLAIN_EPILOG, explain_command
+from hotprefix.app.gate_command import GATE_EPILOG, gate_command
 from hotprefix.app.keys_command import keys_app
 from hotprefix.app.model_commands import models_app
 from hotprefix.app.quality_command import QUALITY_EPILOG, quality_command
@@ -45,6 +46,7 @@ def build_app() -> typer.Typer:
     app.command("warm", epilog=WARM_EPILOG)(warm_command)
     app.command("tune", epilog=TUNE_EPILOG)(tune_command)
     app.command("explain", epilog=EXPLAIN_EPILOG)(explain_command)
+    app.command("gate", epilog=GATE_EPILOG)(gate_command)
     app.command("quality", epilog=QUALITY_EPILOG)(quality_command)
     app.command("calibrate", epilog=CALIBRATE_EPILOG)(calibrate_command)
     app.command("version")(version_command)
