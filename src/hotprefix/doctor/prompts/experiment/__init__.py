@@ -1,0 +1,1 @@
+"""Versions of a prompt held against each other by what logs say of them."""

@@ -1,0 +1,49 @@
+"""Requests of a log that failed: a report leaves them out, but an arm has to answer for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from hotprefix.doctor.place import Place
+from hotprefix.doctor.reading import recorded_of
+from hotprefix.doctor.report.call import Call, Source
+from hotprefix.doctor.report.labels import headers_of, label, mapping
+from hotprefix.doctor.report.opening import Form, documents, form_of
+
+FAILED = "error"
+_DOCUMENTS = (Form.LINES, Form.WHOLE)
+_ANSWERS = ("response", "response_body", "output_body")
+
+
+def failed_calls(log: str) -> Iterator[Call]:
+    """The failed requests of a log of JSON documents that name their prompt; none for other forms."""
+    path = Path(log)
+    if "://" in log or (form := form_of(path)) not in _DOCUMENTS:
+        return
+    for line, document in documents(path, form):
+        if not isinstance(document, Mapping) or not _is_failure(document):
+            continue
+        recorded = recorded_of(document, Place(log, line))
+        body: Mapping[str, Any] = recorded.body if recorded is not None else {}
+        inner = mapping(document, ("request",))
+        sent = headers_of(document) or headers_of(inner)
+        call = Call(Source.OPENAI_CHAT, finish=FAILED)
+        label(call, (document, mapping(document, ("metadata",)), inner, sent, mapping(body, ("metadata",))))
+        if call.prompt_name is not None:
+            yield call
+
+
+def _is_failure(document: Mapping[str, Any]) -> bool:
+    answer = mapping(document, _ANSWERS)
+    return any(_says_failure(part) for part in (document, answer, mapping(answer, ("body",))))
+
+
+def _says_failure(part: Mapping[str, Any]) -> bool:
+    if part.get("error") or part.get("type") == "error" or part.get("exception"):
+        return True
+    status = part.get("status_code", part.get("status"))
+    if isinstance(status, int) and not isinstance(status, bool):
+        return status >= 400
+    return status in ("failure", "failed")
