@@ -1,0 +1,1 @@
+"""What logs say about a cache: hit rates, times, money, reasons. Works on files alone."""

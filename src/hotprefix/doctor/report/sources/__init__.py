@@ -1,0 +1,1 @@
+"""Logs of every kind, read as calls."""
