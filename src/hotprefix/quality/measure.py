@@ -11,7 +11,7 @@ import numpy as np
 from hotprefix.pages.format import KvFormat
 from hotprefix.quality.card import Line, Needles
 from hotprefix.quality.metrics import Logits, Shift, compare, joined
-from hotprefix.quality.model import MeasuredModel, words_of
+from hotprefix.quality.model import CHUNK, MeasuredModel, words_of
 from hotprefix.quality.needles import Haystack
 from hotprefix.quality.passage import Buffers, from_words, to_words
 from hotprefix.quality.summary import summarise
@@ -35,6 +35,11 @@ class Reading(NamedTuple):
     def rest(self) -> list[int]:
         """The tokens behind the prefix."""
         return self.document.tokens[self.prefix :]
+
+
+def shift_of(document: Document, prefix: int, reference: Logits, logits: Logits) -> Shift:
+    """Two runs over what follows the prefix of a document; nothing follows its last token."""
+    return compare(reference[:-1], logits[:-1], np.array(document.tokens[prefix + 1 :]))
 
 
 @dataclass(slots=True)
@@ -67,19 +72,16 @@ class Bench:
         self._model = model
         self._words: KvFormat = words_of(model.format, model.facts.word_type)
 
-    def read(self, document: Document, prefix: int, *, chunk: int | None = None) -> Reading:
-        """Prefill a document's first tokens and go on from there."""
-        tokens = document.tokens[:prefix]
-        if chunk is None:
-            self._model.prefill(tokens)
-        else:
-            self._model.prefill(tokens, chunk=chunk)
+    def read(self, document: Document, prefix: int) -> Reading:
+        """Prefill a document's first tokens and go on from there, in an arena of floats."""
+        reference = self.logits(document, prefix)
         kept = self._model.blocks(-(-prefix // self._words.block_size))
-        words = to_words(kept, self._model.format, self._words)
-        reference = np.concatenate(
-            [part.copy() for part in self._model.score(document.tokens[prefix:], prefix)]
-        )
-        return Reading(document, prefix, kept, words, reference)
+        return Reading(document, prefix, kept, to_words(kept, self._model.format, self._words), reference)
+
+    def logits(self, document: Document, prefix: int, *, chunk: int = CHUNK) -> Logits:
+        """The same, and nothing kept but the logits behind every token of the rest."""
+        self._model.prefill(document.tokens[:prefix], chunk=chunk)
+        return np.concatenate([part.copy() for part in self._model.score(document.tokens[prefix:], prefix)])
 
     def compare(self, reading: Reading) -> Shift:
         """How the model goes on from what lies in the arena now, against the reading."""
@@ -91,10 +93,6 @@ class Bench:
             shifts.append(compare(reading.reference[start:end], others, rest[start + 1 : end + 1]))
             start = end
         return joined(shifts)
-
-    def shift(self, reading: Reading, logits: Logits) -> Shift:
-        """Other logits behind the tokens of the rest, against the reading."""
-        return compare(reading.reference[:-1], logits[:-1], np.array(reading.rest[1:]))
 
     def treat(self, reading: Reading, treatments: Iterable[tuple[Treatment, Tally]], tick: Tick) -> None:
         """Compare every treatment's prefix with the one that was read."""

@@ -11,6 +11,7 @@ import numpy as np
 from hotprefix.prompt.tokenizer import Tokenizer
 from hotprefix.quality.metrics import Logits
 
+_LEAST_FACTS = 2
 _FACT = "\n\nThe secret word of the {owner} is {word}.\n\n"
 _QUESTION = "\n\nAs was said above, the secret word of the {owner} is"
 _OWNERS = ("baker", "doctor", "farmer", "painter", "sailor", "teacher", "lawyer", "singer")
@@ -39,7 +40,8 @@ class Haystack(NamedTuple):
 
 
 def haystack(hay: Sequence[int], tokenizer: Tokenizer, length: int, seed: int) -> Haystack:
-    """`length` tokens of hay, one fact in each eighth of it."""
+    """`length` tokens of hay, one fact in each part of like size; as many facts as half of it holds, and none
+    where that is not even two."""
     random = Random(seed)
     words = _words_that_begin_differently(tokenizer)
     random.shuffle(words)
@@ -49,7 +51,12 @@ def haystack(hay: Sequence[int], tokenizer: Tokenizer, length: int, seed: int) -
         tokenizer.encode(_FACT.format(owner=owner, word=word))
         for owner, word in zip(owners, words, strict=False)
     ]
-    piece = (length - sum(map(len, facts))) // len(facts)
+    longest = max(map(len, facts))
+    count = min(len(facts), length // (2 * longest))
+    if count < _LEAST_FACTS:
+        return Haystack(list(hay[:length]), (), ())
+    facts = facts[:count]
+    piece = (length - sum(map(len, facts))) // count
     tokens: list[int] = []
     for number, fact in enumerate(facts):
         before = random.randrange(piece)
@@ -58,7 +65,7 @@ def haystack(hay: Sequence[int], tokenizer: Tokenizer, length: int, seed: int) -
     tokens += hay[len(facts) * piece : len(facts) * piece + length - len(tokens)]
     needles = tuple(
         Needle(tokenizer.encode(_QUESTION.format(owner=owner)), _first(tokenizer, word))
-        for owner, word in zip(owners, words, strict=False)
+        for owner, word in zip(owners[:count], words, strict=False)
     )
     return Haystack(tokens, needles, tuple(needle.answer for needle in needles))
 

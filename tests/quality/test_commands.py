@@ -1,0 +1,85 @@
+"""`hotprefix calibrate` and `hotprefix quality` on a tiny model with random weights."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from hotprefix.app.cli import build_app
+from hotprefix.base.errors import HotprefixError, InvalidRequest
+from hotprefix.pages.codecs.calibration import load_calibration
+from tests.tiny_gguf import write_tiny_gguf
+
+SMALL = ("--documents", "2", "--prefix", "128", "--scored", "48")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model and its store."""
+    folder = tmp_path_factory.mktemp("quality")
+    write_tiny_gguf(folder / "tiny.gguf")
+    return folder
+
+
+def hotprefix(command: str, folder: Path, *options: str) -> Result:
+    words = [command, "--model", str(folder / "tiny.gguf"), "--home", str(folder / "home"), *options]
+    return CliRunner().invoke(build_app(), words, env={"COLUMNS": "200"}, catch_exceptions=False)
+
+
+@pytest.fixture(scope="module")
+def calibration(folder: Path) -> Path:
+    """What `calibrate` wrote."""
+    result = hotprefix("calibrate", folder, "--documents", "2", "--tokens", "256", "--json")
+    assert result.exit_code == 0, result.output
+    facts = json.loads(result.stdout)
+    assert facts["path"].startswith(str(folder / "home" / "calibrations"))
+    assert sum(facts["shares"].values()) == pytest.approx(1, abs=1e-5)
+    assert len(facts["key_divergence"]) == len(facts["value_divergence"]) == 2
+    return Path(facts["path"])
+
+
+def test_calibrate_writes_what_codec_and_strategies_read(calibration: Path, folder: Path) -> None:
+    found = load_calibration(calibration)
+    assert found.shape == (2, 1, 64)
+    assert found.fingerprint == calibration.stem
+    assert found.w.shape == (2, 128)
+
+
+def test_quality_measures_writes_and_shows(calibration: Path, folder: Path) -> None:
+    out = folder / "out"
+    names = ("raw", "int8", "layered:0-0", "uniform", "mixed", "mixed:bits=6,cold=int4")
+    codecs = [option for name in names for option in ("--codec", name)]
+    options = ("--out", str(out), "--precision", "u8", "--no-served")
+    result = hotprefix("quality", folder, *SMALL, *codecs, *options)
+    assert result.exit_code == 0, result.output
+    card = json.loads((out / "quality.json").read_text(encoding="utf-8"))
+    lines = {(line["group"], line["name"]): line for line in card["lines"]}
+    assert {name for group, name in lines if group == "storage codec"} == set(names)
+    assert lines["noise floor", "other chunking"]["summary"]["kl_mean"]["value"] < 1e-8
+    raw, int8 = lines["storage codec", "raw"], lines["storage codec", "int8"]
+    assert raw["ratio"] == pytest.approx(1, abs=0.01)
+    assert raw["summary"]["kl_mean"]["value"] < int8["summary"]["kl_mean"]["value"]
+    assert int8["summary"]["tokens"] == 2 * 48
+    assert ("arena precision", "u8") in lines
+    assert "storage codec" in result.output
+    assert "layered:0-0" in result.output
+    assert (out / "quality.html").stat().st_size > 100_000
+
+
+def test_quality_as_served_and_json(folder: Path) -> None:
+    options = (*SMALL, "--codec", "int8", "--precision", "none", "--no-plots", "--json")
+    result = hotprefix("quality", folder, *options, "--out", str(folder / "served"))
+    card = json.loads(result.stdout)
+    served = {line["name"] for line in card["lines"] if line["group"] == "as served"}
+    assert served == {"last bit flipped", "int8"}
+    assert not (folder / "served" / "quality.html").exists()
+
+
+def test_what_can_not_be_measured_is_said(folder: Path) -> None:
+    with pytest.raises(InvalidRequest, match=r"--codec int3: there is no codec"):
+        hotprefix("quality", folder, *SMALL, "--codec", "int3", "--no-plots")
+    with pytest.raises(HotprefixError, match="ask for fewer or shorter"):
+        hotprefix("quality", folder, "--documents", "900", "--prefix", "2048", "--no-plots")
