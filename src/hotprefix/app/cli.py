@@ -17,7 +17,9 @@ from hotprefix.app.calibrate_command import CALIBRATE_EPILOG, calibrate_command
 from hotprefix.app.explain_command import EXPLAIN_EPILOG, explain_command
 from hotprefix.app.gate_command import GATE_EPILOG, gate_command
 from hotprefix.app.keys_command import keys_app
+from hotprefix.app.lint_command import LINT_EPILOG, lint_command
 from hotprefix.app.model_commands import models_app
+from hotprefix.app.prompts_judging import prompts_app
 from hotprefix.app.quality_command import QUALITY_EPILOG, quality_command
 from hotprefix.app.serve_command import SERVE_EPILOG, serve_command
 from hotprefix.app.tune_command import TUNE_EPILOG, tune_command
@@ -44,9 +46,11 @@ def build_app() -> typer.Typer:
     app.add_typer(keys_app, name="keys")
     app.command("usage", epilog=USAGE_EPILOG)(usage_command)
     app.command("warm", epilog=WARM_EPILOG)(warm_command)
+    app.command("lint", epilog=LINT_EPILOG)(lint_command)
     app.command("tune", epilog=TUNE_EPILOG)(tune_command)
     app.command("explain", epilog=EXPLAIN_EPILOG)(explain_command)
     app.command("gate", epilog=GATE_EPILOG)(gate_command)
+    app.add_typer(prompts_app, name="prompts")
     app.command("quality", epilog=QUALITY_EPILOG)(quality_command)
     app.command("calibrate", epilog=CALIBRATE_EPILOG)(calibrate_command)
     app.command("version")(version_command)

@@ -1,0 +1,1 @@
+"""Python programs that build requests: their source is read, never run."""

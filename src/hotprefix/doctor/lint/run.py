@@ -1,0 +1,217 @@
+"""Files → findings."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from hotprefix.doctor.dialect import Dialect
+from hotprefix.doctor.lint.checks.decode import check_decode
+from hotprefix.doctor.lint.checks.markers import check_markers
+from hotprefix.doctor.lint.checks.modes import check_modes
+from hotprefix.doctor.lint.checks.session import check_session
+from hotprefix.doctor.lint.checks.size import check_size
+from hotprefix.doctor.lint.checks.volatile import check_schemas, check_volatile
+from hotprefix.doctor.lint.context import Context
+from hotprefix.doctor.lint.data_file import DATA_SUFFIXES, read_data
+from hotprefix.doctor.lint.edits import Fix
+from hotprefix.doctor.lint.finding import LintFinding
+from hotprefix.doctor.lint.jinja_file import JINJA_SUFFIXES, read_jinja
+from hotprefix.doctor.lint.measure import RulerBook
+from hotprefix.doctor.lint.observe import Observer
+from hotprefix.doctor.lint.python.source_file import read_python
+from hotprefix.doctor.lint.request import LintRequest, Origin
+from hotprefix.doctor.lint.rule import Language, rules
+from hotprefix.doctor.lint.settings import LintSettings
+from hotprefix.doctor.lint.severity import Severity
+from hotprefix.doctor.lint.suppress import Suppressions
+from hotprefix.doctor.lint.vendors import Vendors, reads_tools_first
+from hotprefix.doctor.place import Place
+from hotprefix.doctor.reading import UnreadableFile
+from hotprefix.doctor.recorded import Recorded
+
+SUFFIXES = (".py", *DATA_SUFFIXES, *JINJA_SUFFIXES)
+_CHECKS: tuple[Callable[[Context], Iterator[LintFinding]], ...] = (
+    check_volatile, check_schemas, check_size, check_markers, check_modes, check_decode, check_session,
+)  # fmt: skip
+_SHAPES = ("HP101", "HP102", "HP103", "HP104", "HP105")
+_NUMBERS = re.compile(r"\[\d+\]|\d")
+_SKIPPED = ("__pycache__", "node_modules", "site-packages", "venv")
+
+
+@dataclass(slots=True)
+class FileReport:
+    """One file's findings, in order of place; `requests` that were found in it; whether it could be read."""
+
+    file: str
+    findings: list[LintFinding] = field(default_factory=list)
+    requests: int = 0
+    is_readable: bool = True
+
+
+@dataclass(slots=True)
+class LintReport:
+    """All files'."""
+
+    files: list[FileReport] = field(default_factory=list)
+
+    @property
+    def findings(self) -> list[LintFinding]:
+        """Those of all files."""
+        return [finding for file in self.files for finding in file.findings]
+
+    @property
+    def requests(self) -> int:
+        """How many requests were looked at."""
+        return sum(file.requests for file in self.files)
+
+    def fails(self, at: Severity | None) -> bool:
+        """Whether anything is at least that bad; None: never."""
+        return at is not None and any(finding.severity.rank >= at.rank for finding in self.findings)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every file could be read."""
+        return all(file.is_readable for file in self.files)
+
+
+class Linter:
+    """Checks files with one set of settings."""
+
+    def __init__(self, settings: LintSettings, vendors: Vendors, rulers: RulerBook) -> None:
+        self._settings = settings
+        self._vendors = vendors
+        self._rulers = rulers
+
+    def check(self, paths: Iterable[Path]) -> LintReport:
+        """Files and folders; in folders, files of the known kinds."""
+        return LintReport([self.check_file(path) for path in files_in(paths, self._settings)])
+
+    def check_file(self, path: Path, known_as: Path | None = None) -> FileReport:
+        """One file of a known kind. What can't be read is a finding of its own.
+
+        A copy of a file is `known_as` that file, when it comes to rules that are ignored in some.
+        """
+        report = FileReport(str(known_as or path))
+        try:
+            requests, suppressed = self._read(path)
+            found = self._findings(requests, report)
+            wanted = [one for one in found if self._wants(one, report.file) and one not in suppressed]
+        except UnreadableFile as error:
+            report.is_readable = False
+            wanted = [_unreadable(path, str(error))]
+        report.findings = sorted(_merged(wanted), key=_order)
+        return report
+
+    def _read(self, path: Path) -> tuple[Iterable[LintRequest], Suppressions]:
+        suffix = path.suffix.lower()
+        if suffix in DATA_SUFFIXES:
+            text = path.read_text("utf-8", "replace") if suffix in (".yaml", ".yml") else ""
+            return read_data(path, self._tools_first), Suppressions(text)
+        if suffix in JINJA_SUFFIXES:
+            return read_jinja(path), Suppressions(path.read_text("utf-8", "replace"))
+        return read_python(path, self._tools_first)
+
+    def _findings(self, requests: Iterable[LintRequest], report: FileReport) -> list[LintFinding]:
+        observer = Observer()
+        found: list[LintFinding] = []
+        for request in requests:
+            report.requests += 1
+            context = self._context(request)
+            for check in _CHECKS:
+                found += check(context)
+            if request.origin is Origin.DATA:
+                found += observer.look(context)
+        found += observer.finish()
+        return _proved(found)
+
+    def _context(self, request: LintRequest) -> Context:
+        profile = self._vendors.profile(request.dialect, request.model)
+        models = self._vendors.explicit_models(profile, request.model)
+        return Context(
+            request, profile, models, self._rulers.of(request.model), is_strict=self._settings.is_checklist
+        )
+
+    def _tools_first(self, recorded: Recorded) -> bool:
+        return reads_tools_first(self._vendors.profile(Dialect(recorded.dialect), recorded.model))
+
+    def _wants(self, finding: LintFinding, file: str) -> bool:
+        return self._settings.runs(finding.rule) and finding.rule.id not in self._settings.ignored_in(file)
+
+
+def files_in(paths: Iterable[Path], settings: LintSettings) -> Iterator[Path]:
+    """The files named, and those of known kinds in the folders named, in order; each once."""
+    seen: set[Path] = set()
+    for path in paths:
+        for file in _walk(path) if path.is_dir() else (path,):
+            if file not in seen and not settings.excludes(str(file)):
+                seen.add(file)
+                yield file
+
+
+def _walk(folder: Path) -> Iterator[Path]:
+    for entry in sorted(folder.iterdir()):
+        if entry.name.startswith(".") or entry.name in _SKIPPED or entry.is_symlink():
+            continue
+        if entry.is_dir():
+            yield from _walk(entry)
+        elif entry.suffix.lower() in SUFFIXES:
+            yield entry
+
+
+def _unreadable(path: Path, why: str) -> LintFinding:
+    line = re.search(r":(\d+)(?::(\d+))?[: ]", why)
+    place = Place(str(path), int(line[1]) if line else 0, int(line[2] or 0) if line else 0)
+    rule = rules()["HP901"]
+    return LintFinding(rule, place, {"shown": why}, rule.severity)
+
+
+def _proved(found: Sequence[LintFinding]) -> list[LintFinding]:
+    """Without shapes that several requests had in common, as they did not change, and without those
+    that were seen to change, as that was told already."""
+    counts: dict[str, int] = {}
+    for finding in found:
+        if finding.rule.id in _SHAPES and finding.key:
+            counts[finding.key] = counts.get(finding.key, 0) + 1
+    told = {one.place.path for one in found if one.is_observed and one.rule.id in ("HP111", "HP113")}
+    return [
+        one
+        for one in found
+        if one.rule.id not in _SHAPES
+        or not one.key
+        or (counts[one.key] < 2 and not any(one.place.path.startswith(path) for path in told))
+    ]
+
+
+def _merged(found: Iterable[LintFinding]) -> list[LintFinding]:
+    """The same thing, found again at the same place in another request, is told once."""
+    kept: dict[tuple[str, ...], LintFinding] = {}
+    for finding in found:
+        key = _identity(finding)
+        first = kept.get(key)
+        kept[key] = finding if first is None else _together(first, finding)
+    return list(kept.values())
+
+
+def _identity(finding: LintFinding) -> tuple[str, ...]:
+    place = finding.place
+    if finding.is_observed or (finding.rule.id in _SHAPES and finding.key):
+        detail = str(finding.words.get("detail", finding.words.get("shown", "")))
+        return finding.rule.id, _NUMBERS.sub("#", place.path), _NUMBERS.sub("#", detail)
+    if place.line:
+        return finding.rule.id, str(place.line), str(place.column)
+    return finding.rule.id, place.path, finding.message(Language.ENGLISH)
+
+
+def _together(first: LintFinding, again: LintFinding) -> LintFinding:
+    """One finding for both, as bad as the worse of them, with the fixes of both."""
+    worse = again if again.severity.rank > first.severity.rank else first
+    edits = dict.fromkeys(edit for one in (first, again) if one.fix is not None for edit in one.fix.edits)
+    fix = Fix(tuple(edits)) if edits else None
+    return replace(worse, place=first.place, times=first.times + again.times, fix=fix)
+
+
+def _order(finding: LintFinding) -> tuple[int, int, str]:
+    return finding.place.line, finding.place.column, finding.rule.id
