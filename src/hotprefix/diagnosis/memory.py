@@ -185,6 +185,8 @@ def _likeness(old: PromptSnapshot, new: PromptSnapshot) -> int:
     runs = 0
     if old.sketch and new.sketch:
         runs = len(set(old.sketch) & set(new.sketch)) * shortest // min(len(old.sketch), len(new.sketch))
+        # An estimate, wrong by 7 % as often as not: what was counted goes before it where both are close.
+        runs -= runs // 8
     return max(blocks, runs, shared_tokens(old.blocks, new.blocks))
 
 

@@ -23,7 +23,7 @@ from hotprefix.prompt.template import JinjaTemplate
 
 _PIECES = re.compile(
     r"<\|\w+\|>|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]{1,2}| ?[A-Za-z]{1,8}|\d"
-    r"| ?[^\w\s]{1,3}\n*|\s*\n+| +(?! )|\s+|\w",
+    r"| ?(?:(?!<\|)[^\w\s]){1,3}\n*|\s*\n+| +(?! )|\s+|\w|.",
     re.DOTALL,
 )
 _LARGEST_ID = 0x7FFFFFFF

@@ -33,6 +33,7 @@ from hotprefix.doctor.estimate import Layout, Prompts, layout_of
 from hotprefix.doctor.lenient import Reduction
 from hotprefix.doctor.recorded import Recorded
 from hotprefix.doctor.rules_for import rules_for
+from hotprefix.doctor.said import said
 from hotprefix.doctor.text_model import TextModel
 from hotprefix.modes.turn import TurnRequest
 from hotprefix.profiles.loader import ProfileBook
@@ -51,7 +52,8 @@ class UnrenderableRequest(HotprefixError):
 class Rendered:
     """A request as the model reads it. `profile` are the rules it is judged by, `parameters` the template's
     variables, `is_session` whether it asks for the session cache, `marks` where the body has cache
-    markers (also those without effect); `notes` say what was read in another way than it was written."""
+    markers (also those without effect); `notes` say what was read in another way than it was written.
+    `answer` is what the model said, if that was recorded, with its tokens."""
 
     recorded: Recorded
     profile: Profile
@@ -62,6 +64,7 @@ class Rendered:
     is_session: bool
     marks: tuple[str, ...]
     notes: tuple[str, ...]
+    answer: tuple[str, tuple[int, ...]] = ("", ())
 
     @property
     def turn(self) -> TurnRequest:
@@ -131,7 +134,12 @@ class Renderer:
             _wants_session(recorded, profile),
             tuple(_marks(recorded.body)),
             (*reduction.notes, *talk.notes),
+            self._answer(recorded),
         )
+
+    def _answer(self, recorded: Recorded) -> tuple[str, tuple[int, ...]]:
+        text = said(recorded)
+        return (text, self.model.token_ids(text)) if text else ("", ())
 
     def _talk(self, recorded: Recorded, profile: Profile, reduction: Reduction) -> _Talk:
         body = recorded.body

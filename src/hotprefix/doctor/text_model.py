@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hotprefix.base.errors import UnknownModel
-from hotprefix.doctor.estimate import EstimatedPrompts, Layout, Prompts, plain_template
+from hotprefix.doctor.estimate import EstimatedPrompts, Layout, Prompts, pieces, plain_template
 from hotprefix.models.folders import FolderFacts
 from hotprefix.models.gguf_file import read_gguf
 from hotprefix.models.manifest import ModelManifest
@@ -53,6 +53,12 @@ class TextModel:
         if self.tokenizer is None:
             return EstimatedPrompts(template)
         return PromptBuilder(self.tokenizer, template)
+
+    def token_ids(self, text: str) -> tuple[int, ...]:
+        """A text's tokens, or its pieces. Raises `InvalidRequest`."""
+        if self.tokenizer is None:
+            return tuple(number for number, _ in pieces(text))
+        return tuple(self.tokenizer.encode(text))
 
 
 def open_text_model(

@@ -102,7 +102,7 @@ class Trial:
         reused = max(case.comparison.shared, self._prefixes.known(case.block_keys) * _BLOCK)
         # The last token is always computed: an answer is drawn from it.
         reused = min(reused, len(rendered.prompt.token_ids) - 1)
-        return _Asked(turn, case, reused, self._caching.expected(turn, reused))
+        return _Asked(turn, case, reused, self._caching.expected(turn, reused), rendered.answer)
 
     def _report(self, asked: _Asked, rendered: Rendered) -> Judged:
         turn, case, classes = asked.turn, asked.case, asked.classes
@@ -145,7 +145,7 @@ class Trial:
             _, _, asked = heapq.heappop(self._open)
             classes = _at_once(self._caching.finish(asked.turn, asked.reused, 0))
             self._prefixes.add(asked.case.block_keys)
-            self._doctor.close(asked.case, classes, ("", ()))
+            self._doctor.close(asked.case, classes, asked.answer)
 
     def _remember_place(self, at: float, place: Place) -> None:
         self._places[at] = place
@@ -161,6 +161,7 @@ class _Asked:
     case: Case
     reused: int
     classes: TokenClasses
+    answer: tuple[str, tuple[int, ...]]
 
 
 class _LogClock:

@@ -77,11 +77,11 @@ def _counted(
     hidden: dict[Dimension, int] = {}
     for dimension in wishes.by or tuple(Dimension):
         found = sums_by(calls, KEYS[dimension])
-        if wishes.by or any(sums.key for sums in found):
+        if wishes.by or _says_something(dimension, found):
             groups[dimension] = tuple(found[: wishes.top])
             hidden[dimension] = max(0, len(found) - wishes.top)
     ends = calls.select(since=pl.col("at").min(), until=pl.col("at").max()).collect(engine="streaming")
-    _note_kinds(calls, groups, troubles)
+    _note_kinds(calls, troubles)
     return Report(
         files=tuple(logs),
         since=ends["since"][0],
@@ -99,9 +99,15 @@ def _counted(
     )
 
 
-def _note_kinds(calls: pl.LazyFrame, groups: dict[Dimension, tuple[Sums, ...]], troubles: Troubles) -> None:
+def _says_something(dimension: Dimension, found: Sequence[Sums]) -> bool:
+    if dimension is Dimension.SOURCE:
+        return len(found) > 1
+    return any(sums.key for sums in found)
+
+
+def _note_kinds(calls: pl.LazyFrame, troubles: Troubles) -> None:
     """The same request in logs of two kinds counts twice, and whoever gave both should know."""
-    if len(groups.get(Dimension.SOURCE, ())) < 2:
+    if int(calls.select(pl.col("source").n_unique()).collect(engine="streaming").item()) < 2:
         return
     twice = (
         calls.filter(pl.col("request_id").is_not_null())

@@ -106,13 +106,9 @@ def ratio_test(arm: Ratio, control: Ratio, level: Level) -> Outcome:
 def share_test(arm: Ratio, control: Ratio, level: Level) -> Outcome:
     """Chi-square of two shares, its counts reduced by how alike the requests of a unit are (Rao and Scott,
     1992); Fisher's exact test where counts are small. The interval is Newcombe's, of Wilson's."""
-    table, effects = [], []
-    for ratio in (arm, control):
-        effect = _design_effect(ratio)
-        hits, total = ratio.above.sum() / effect, ratio.below.sum() / effect
-        table.append([hits, total - hits])
-        effects.append(effect)
-    counts = np.array(table)
+    effect = _design_effect(arm, control)
+    counts = np.array([[ratio.above.sum(), (ratio.below - ratio.above).sum()] for ratio in (arm, control)])
+    counts = counts / effect
     difference = arm.value - control.value
     low, high = _newcombe(counts, level.alpha)
     error = (high - low) / (2 * stats.norm.ppf(1 - level.alpha / 2))
@@ -122,7 +118,7 @@ def share_test(arm: Ratio, control: Ratio, level: Level) -> Outcome:
         p = stats.fisher_exact(np.round(counts).astype(int)).pvalue
         return Outcome("Fisher's exact test", difference, low, high, float(p), error)
     p = stats.chi2_contingency(counts, correction=False).pvalue
-    name = "chi-square" if max(effects) == 1 else "chi-square, by Rao and Scott"
+    name = "chi-square" if effect == 1 else "chi-square, by Rao and Scott"
     return Outcome(name, difference, low, high, float(p), error)
 
 
@@ -198,11 +194,16 @@ def _redrawn(ratio: Ratio, rng: np.random.Generator) -> tuple[Floats, Floats]:
     return np.concatenate(values), np.concatenate(errors)
 
 
-def _design_effect(ratio: Ratio) -> float:
-    """How many times the variance of a share is what independent requests would give; at least 1."""
-    share, error = _standing(ratio)
-    alone = share * (1 - share) / ratio.below.sum()
-    return max(1.0, error**2 / alone) if alone > 0 and not ratio.is_plain else 1.0
+def _design_effect(*ratios: Ratio) -> float:
+    """How many times the variance of shares is what independent requests would give; at least 1."""
+    if all(ratio.is_plain for ratio in ratios):
+        return 1.0
+    together = alone = 0.0
+    for ratio in ratios:
+        share, error = _standing(ratio)
+        together += error**2
+        alone += share * (1 - share) / ratio.below.sum()
+    return max(1.0, together / alone) if alone > 0 else 1.0
 
 
 def _newcombe(counts: np.ndarray[tuple[int, int], np.dtype[np.float64]], alpha: float) -> tuple[float, float]:
