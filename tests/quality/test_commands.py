@@ -25,7 +25,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def hotprefix(command: str, folder: Path, *options: str) -> Result:
-    words = [command, "--model", str(folder / "tiny.gguf"), "--home", str(folder / "home"), *options]
+    words = [command, "--model", str(folder / "tiny.gguf"), "--home", str(folder / "home")]
+    words += ["--state-dir", str(folder / "state"), *options]
     return CliRunner().invoke(build_app(), words, env={"COLUMNS": "200"}, catch_exceptions=False)
 
 
@@ -35,7 +36,7 @@ def calibration(folder: Path) -> Path:
     result = hotprefix("calibrate", folder, "--documents", "2", "--tokens", "256", "--json")
     assert result.exit_code == 0, result.output
     facts = json.loads(result.stdout)
-    assert facts["path"].startswith(str(folder / "home" / "calibrations"))
+    assert facts["path"].startswith(str(folder / "state" / "calibrations"))
     assert sum(facts["shares"].values()) == pytest.approx(1, abs=1e-5)
     assert len(facts["key_divergence"]) == len(facts["value_divergence"]) == 2
     return Path(facts["path"])

@@ -49,6 +49,10 @@ def calibrate_command(
         bool, typer.Option("--quick", help="Four documents of 512 tokens: a try, worth less.")
     ] = False,
     threads: Annotated[int | None, typer.Option("--threads", help="Default: all cores.", min=1)] = None,
+    state_dir: Annotated[
+        Path | None,
+        typer.Option("--state-dir", help="The server's state folder. Default: ~/.local/state/hotprefix."),
+    ] = None,
     home: Annotated[Path | None, typer.Option("--home", help="Where models are kept.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -57,4 +61,4 @@ def calibrate_command(
     from hotprefix.app.calibrate_work import Request, learn
 
     sizes = QUICK_CALIBRATION if quick else CalibrationSizes(documents, tokens)
-    learn(Request(model, home, tuple(text or ()), sizes, threads, out, as_json))
+    learn(Request(model, home, tuple(text or ()), sizes, threads, state_dir, out, as_json))

@@ -11,7 +11,7 @@ from rich.console import Console
 
 from hotprefix.app.measuring import bar_on, library_for
 from hotprefix.app.model_commands import user_store
-from hotprefix.models.store import default_root
+from hotprefix.app.state import CALIBRATION_FOLDER, default_state_dir
 from hotprefix.pages.codecs.calibrations import calibration_path
 from hotprefix.pages.codecs.experts import MIDDLE_BITS, OFFSETS
 from hotprefix.quality.calibrate import Calibrated, calibrate
@@ -27,6 +27,7 @@ class Request(NamedTuple):
     texts: tuple[Path, ...]
     sizes: CalibrationSizes
     threads: int | None
+    state_dir: Path | None
     out: Path | None
     as_json: bool
 
@@ -35,8 +36,8 @@ def learn(request: Request) -> None:
     """Calibrate, write and tell."""
     manifest = user_store(request.home).resolve(request.model)
     library, _ = library_for(manifest, request.texts)
-    home = request.home or default_root(os.environ)
-    path = request.out or calibration_path(home, manifest.fingerprint)
+    state_dir = request.state_dir or default_state_dir(os.environ)
+    path = request.out or calibration_path(state_dir / CALIBRATION_FOLDER, manifest.fingerprint)
     console = Console(stderr=True)
     try:
         with bar_on(console) as bar:

@@ -64,6 +64,10 @@ def quality_command(
     quick: Annotated[bool, typer.Option("--quick", help="Two short documents; targets stay open.")] = False,
     check: Annotated[bool, typer.Option("--check", help="Exit with 1 if a target is missed.")] = False,
     threads: Annotated[int | None, typer.Option("--threads", help="Default: all cores.", min=1)] = None,
+    state_dir: Annotated[
+        Path | None,
+        typer.Option("--state-dir", help="The server's state folder. Default: ~/.local/state/hotprefix."),
+    ] = None,
     home: Annotated[Path | None, typer.Option("--home", help="Where models are kept.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the card as JSON.")] = False,
 ) -> None:
@@ -84,6 +88,7 @@ def quality_command(
         precisions=() if precision == ["none"] else tuple(dict.fromkeys(precision or PRECISIONS)),
         is_served=served,
         calibration=calibration,
+        state_dir=state_dir,
         threads=threads,
         out=out,
         plots=plots,

@@ -12,13 +12,13 @@ from rich.console import Console
 
 from hotprefix.app.measuring import bar_on, library_for, this_command
 from hotprefix.app.model_commands import user_store
+from hotprefix.app.state import CALIBRATION_FOLDER, default_state_dir
 from hotprefix.base.clock import SystemClock
 from hotprefix.base.errors import MissingExtra
 from hotprefix.bench.environment import read_environment
 from hotprefix.models.manifest import ModelManifest
-from hotprefix.models.store import default_root
-from hotprefix.pages.codecs.calibration import Calibration
-from hotprefix.pages.codecs.calibrations import calibration_path, find_calibration
+from hotprefix.pages.codecs.calibration import Calibration, load_calibration
+from hotprefix.pages.codecs.calibrations import find_calibration
 from hotprefix.quality.card import Card, verdicts_of
 from hotprefix.quality.run import QualityRun, Source, Wishes
 from hotprefix.quality.sizes import QualitySizes
@@ -37,6 +37,7 @@ class Request:
     precisions: tuple[str, ...]
     is_served: bool
     calibration: Path | None
+    state_dir: Path | None
     threads: int | None
     out: Path
     plots: bool
@@ -50,8 +51,7 @@ def measure(request: Request) -> Card:
         _require_plotly()
     manifest = user_store(request.home).resolve(request.model)
     library, tokenizer = library_for(manifest, request.texts)
-    home = request.home or default_root(os.environ)
-    calibration = _calibration(manifest, request.calibration, home)
+    calibration = _calibration(manifest, request)
     wishes = Wishes(request.codecs, request.precisions, request.is_served, calibration, request.threads)
     run = QualityRun(Source(manifest, library, tokenizer), request.sizes, wishes)
     console = Console(stderr=True)
@@ -95,9 +95,11 @@ def _tell(card: Card, request: Request, console: Console) -> None:
         console.print(f"Written: {request.out}/", highlight=False)
 
 
-def _calibration(manifest: ModelManifest, given: Path | None, home: Path) -> Calibration | None:
-    own = calibration_path(home, manifest.fingerprint)
-    return find_calibration(manifest, given or (own if own.is_file() else None))
+def _calibration(manifest: ModelManifest, request: Request) -> Calibration | None:
+    if request.calibration is not None:
+        return load_calibration(request.calibration)
+    state_dir = request.state_dir or default_state_dir(os.environ)
+    return find_calibration(manifest, state_dir / CALIBRATION_FOLDER)
 
 
 def _write(card: Card, folder: Path, *, plots: bool) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 
+from hotprefix.app.state import CALIBRATION_FOLDER
 from hotprefix.engine.settings import DecodeMode
 from hotprefix.engine.strategy.settings import StrategySettings
 from hotprefix.models.catalogue import DEFAULT_MODEL
@@ -97,6 +98,7 @@ class ServeSettings:
     require_keys: bool = False
     isolate_scenes: bool = False
     redact: bool = False
+    dashboard: bool = True
     profile: str = DEFAULT_PROFILE
     profiles_dir: Path | None = None
     preprocess: tuple[StepName, ...] = ()
@@ -115,4 +117,5 @@ class ServeSettings:
             disk_key=self.kv_disk_key,
             redis_url=self.redis_url,
             codec=self.kv_codec,
+            calibrations=None if self.state_dir is None else self.state_dir / CALIBRATION_FOLDER,
         )

@@ -7,6 +7,9 @@ from pathlib import Path
 
 from hotprefix.ledger.store import LEDGER_FILE
 
+CALIBRATION_FOLDER = "calibrations"
+"""In a state folder: what `hotprefix calibrate` learned, a file for each model."""
+
 
 def default_state_dir(env: Mapping[str, str]) -> Path:
     """`$XDG_STATE_HOME/hotprefix`, else `~/.local/state/hotprefix`."""

@@ -32,7 +32,7 @@ from hotprefix.engine.stages import LAYERED, compile_network
 from hotprefix.engine.stepper import Parts, Stepper
 from hotprefix.engine.strategy.kit import strategy_kit
 from hotprefix.engine.strategy.watch import AttentionWatch
-from hotprefix.engine.tiers import open_tiers
+from hotprefix.engine.tiers import CodecFacts, open_tiers
 from hotprefix.keys.scope import CacheScope
 from hotprefix.kv.accounts import Accounts
 from hotprefix.kv.policy import POLICIES
@@ -41,6 +41,7 @@ from hotprefix.kv.pool import BlockPool
 from hotprefix.kv.tree import BlockTree
 from hotprefix.models.manifest import ModelManifest
 from hotprefix.pages.arena import BlockArena
+from hotprefix.pages.codecs.calibrations import find_calibration
 from hotprefix.pages.format import KvFormat
 from hotprefix.prompt.answers import AnswerMemory
 
@@ -82,7 +83,9 @@ def load_engine(
     if isinstance(cache, PrefixCache):
         pins = PinBoard(cache, cache.pool.size // 2)
         if settings.tiers.is_any:
-            stack = open_tiers(settings.tiers, kv, rotary, scopes.root(TIER_SCOPE), clock)
+            taught = functools.partial(find_calibration, manifest, settings.tiers.calibrations)
+            facts = CodecFacts(rotary, taught)
+            stack = open_tiers(settings.tiers, kv, facts, scopes.root(TIER_SCOPE), clock)
             tiering = Tiering(cache, arena, stack, clock, pins)
     parts = Parts(
         cache=cache,

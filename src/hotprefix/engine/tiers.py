@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from hotprefix.base.clock import Clock
 from hotprefix.base.errors import UnsupportedModel
+from hotprefix.pages.codecs.base import BlockCodec
+from hotprefix.pages.codecs.calibration import Calibration
 from hotprefix.pages.codecs.catalogue import build_codec
 from hotprefix.pages.format import KvFormat
 from hotprefix.pages.rotary import Rotary
@@ -20,13 +23,20 @@ from hotprefix.tiers.settings import TierSettings
 from hotprefix.tiers.stack import TierStack
 from hotprefix.tiers.storage import BlockStorage
 
-RAW = "raw"
+RAW, MIXED = "raw", "mixed"
+
+
+class CodecFacts(NamedTuple):
+    """What codecs need to know of the model, worked out when one asks."""
+
+    rotary: Callable[[], Rotary | None]
+    calibration: Callable[[], Calibration | None]
 
 
 def open_tiers(
     settings: TierSettings,
     kv: KvFormat,
-    rotary: Callable[[], Rotary | None],
+    facts: CodecFacts,
     scope: bytes,
     clock: Clock,
 ) -> TierStack:
@@ -37,13 +47,19 @@ def open_tiers(
     """
     raw = build_codec(RAW, kv, None)
     try:
-        codec = raw if settings.codec == RAW else build_codec(settings.codec, kv, rotary())
+        codec = raw if settings.codec == RAW else _codec(settings.codec, kv, facts)
     except ValueError as error:
         raise UnsupportedModel(f"--kv-codec: {error}") from None
     storage = BlockStorage(scope, kv.block_bytes, codec, {RAW: raw})
     placement = Placement(Costs(block_bytes=codec.block_bytes))
     tiers = [GuardedStore(store, clock) for store in _stores(settings, scope, clock)]
     return TierStack(tiers, storage, clock, placement)
+
+
+def _codec(text: str, kv: KvFormat, facts: CodecFacts) -> BlockCodec:
+    if text.partition(":")[0] == MIXED:
+        return build_codec(text, kv, facts.rotary(), calibration=facts.calibration())
+    return build_codec(text, kv, facts.rotary())
 
 
 def _stores(settings: TierSettings, scope: bytes, clock: Clock) -> list[BlockStore]:

@@ -82,7 +82,10 @@ class MeasuredModel:
         # One block for the tail of each sequence that is answered beside the others, one as scratch.
         self.arena = BlockArena(self.format, -(-tokens // size) + 2)
         self._runner = PagedRunner(network[0], self.arena, BlockId(self.arena.blocks - 1), *network[1:])
-        head_size = self.format.inputs[-1].block_shape[-1]
+        # Of the keys: rows of values are longer in an arena of integers.
+        head_size = next(
+            cache.block_shape[-1] for cache in self.format.inputs if cache.name.startswith("key_cache")
+        )
         self.facts = Facts(rotary_of(core, graph, head_size), "bf16" if word_type == "bf16" else "f16")
         self._table = [BlockId(block) for block in range(self.arena.blocks - 1)]
 

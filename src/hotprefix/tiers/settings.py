@@ -13,7 +13,7 @@ class TierSettings:
     """Sizes in bytes; 0 leaves a tier out.
 
     `disk_folder` is where the disk tier lives, `disk_key` a file with 32 bytes that encrypt it.
-    `codec` says in which form blocks are kept.
+    `codec` says in which form blocks are kept, `calibrations` is the folder of what `mixed` was taught.
     """
 
     ram_bytes: int = 0
@@ -23,6 +23,7 @@ class TierSettings:
     disk_key: Path | None = None
     redis_url: str = DEFAULT_REDIS
     codec: str = "raw"
+    calibrations: Path | None = None
 
     @property
     def is_any(self) -> bool:

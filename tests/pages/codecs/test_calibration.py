@@ -84,9 +84,8 @@ def test_the_package_brings_that_of_the_default_model() -> None:
 
 
 def test_a_file_of_the_operator_goes_first(tmp_path: Path) -> None:
-    path = calibration_path(tmp_path, "f1")
-    path.parent.mkdir()
-    calibration_for().save(path)
-    found = find_calibration(manifest_of(DEFAULT_MODEL, "x", "y"), path)
+    calibration_for().save(calibration_path(tmp_path, "f1"))
+    found = find_calibration(manifest_of(DEFAULT_MODEL, "x", "f1"), tmp_path)
     assert found is not None
     assert found.shape == (4, 2, 16)
+    assert find_calibration(manifest_of(DEFAULT_MODEL, "x", "f2"), tmp_path) is None
