@@ -21,6 +21,7 @@ from hotprefix.app.lint_command import LINT_EPILOG, lint_command
 from hotprefix.app.model_commands import models_app
 from hotprefix.app.prompts_judging import prompts_app
 from hotprefix.app.quality_command import QUALITY_EPILOG, quality_command
+from hotprefix.app.report_command import REPORT_EPILOG, report_command
 from hotprefix.app.serve_command import SERVE_EPILOG, serve_command
 from hotprefix.app.tune_command import TUNE_EPILOG, tune_command
 from hotprefix.app.usage_command import USAGE_EPILOG, usage_command
@@ -50,6 +51,7 @@ def build_app() -> typer.Typer:
     app.command("tune", epilog=TUNE_EPILOG)(tune_command)
     app.command("explain", epilog=EXPLAIN_EPILOG)(explain_command)
     app.command("gate", epilog=GATE_EPILOG)(gate_command)
+    app.command("report", epilog=REPORT_EPILOG)(report_command)
     app.add_typer(prompts_app, name="prompts")
     app.command("quality", epilog=QUALITY_EPILOG)(quality_command)
     app.command("calibrate", epilog=CALIBRATE_EPILOG)(calibrate_command)

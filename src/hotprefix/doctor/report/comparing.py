@@ -14,8 +14,6 @@ from hotprefix.doctor.report.bodies import BodySpool
 from hotprefix.doctor.report.figures import Compared
 from hotprefix.doctor.report.pricing import Pricing, rounded
 from hotprefix.doctor.report.trouble import Trouble, Troubles
-from hotprefix.doctor.text_model import TextModel
-from hotprefix.profiles.loader import ProfileBook
 
 _COLUMNS: dict[str, type[pl.DataType]] = {
     "body": pl.Int64, "reason": pl.String, "detail": pl.String, "evidence": pl.String, "share": pl.Float64,
@@ -27,12 +25,10 @@ _COLUMNS: dict[str, type[pl.DataType]] = {
 class Comparer:
     """Judges the `most` latest requests of a spool, oldest first, by the rules of their vendors."""
 
-    def __init__(
-        self, book: ProfileBook, pricing: Pricing, troubles: Troubles, wall: float, profile: str | None = None
-    ) -> None:
-        # Counts by estimate: only their share of the prompt is used, which goes to the tokens of the log.
-        self._renderer = Renderer(TextModel(), book, profile)
-        self._trial = Trial(estimates=True, wall=wall)
+    def __init__(self, renderer: Renderer, pricing: Pricing, troubles: Troubles, wall: float) -> None:
+        # Tokens of another tokenizer will do: only shares of the prompt go to the tokens of the log.
+        self._renderer = renderer
+        self._trial = Trial(estimates=renderer.model.is_estimate, wall=wall)
         self._pricing = pricing
         self._troubles = troubles
 

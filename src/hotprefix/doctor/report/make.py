@@ -10,6 +10,7 @@ from pathlib import Path
 
 import polars as pl
 
+from hotprefix.doctor.rendering import Renderer
 from hotprefix.doctor.report.bodies import BodySpool
 from hotprefix.doctor.report.comparing import Comparer, with_reasons
 from hotprefix.doctor.report.figures import Compared, Dimension, Note, Report, Sums
@@ -23,6 +24,7 @@ from hotprefix.doctor.report.sums import KEYS, sums_by, total_of
 from hotprefix.doctor.report.table import CallTable, Choice
 from hotprefix.doctor.report.timeline import timeline_of
 from hotprefix.doctor.report.trouble import Trouble, Troubles
+from hotprefix.doctor.text_model import TextModel
 from hotprefix.profiles.loader import ProfileBook
 
 
@@ -30,7 +32,7 @@ from hotprefix.profiles.loader import ProfileBook
 class Wishes:
     """What a report shall say: of which calls, by which dimensions (empty: all that the logs tell), the `top`
     entries of every list, prices of the named `profile`, at most `compare` prompts compared, and whether
-    the prompts' words are kept out of it."""
+    the prompts' words are kept out of it. `texts` says how compared prompts are tokenised."""
 
     choice: Choice = field(default_factory=Choice)
     by: tuple[Dimension, ...] = ()
@@ -38,6 +40,7 @@ class Wishes:
     profile: str | None = None
     compare: int = 5_000
     redact: bool = False
+    texts: TextModel = field(default_factory=TextModel)
 
 
 def make_report(logs: Sequence[str], book: ProfileBook, wishes: Wishes, wall: float) -> Report:
@@ -58,7 +61,8 @@ def make_report(logs: Sequence[str], book: ProfileBook, wishes: Wishes, wall: fl
             reader.read(log)
         calls, compared = table.table(), Compared(0, 0)
         if bodies is not None and len(bodies):
-            comparer = Comparer(book, pricing, troubles, wall, wishes.profile)
+            renderer = Renderer(wishes.texts, book, wishes.profile)
+            comparer = Comparer(renderer, pricing, troubles, wall)
             found, compared = comparer.judged(bodies, wishes.compare)
             calls = _on_disk(with_reasons(calls, found), folder / "judged.parquet")
         return _counted(logs, calls, wishes, compared, troubles)
