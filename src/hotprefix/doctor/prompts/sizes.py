@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from hotprefix.doctor.estimate import pieces
 from hotprefix.doctor.prompts.prompt import Prompt
 from hotprefix.doctor.rules_for import newest_of
 from hotprefix.doctor.text_model import TextModel
@@ -32,10 +32,8 @@ class Sizes:
         """For people, with a word of caution where it is an estimate."""
         return f"{'about ' if self.model.is_estimate else ''}{tokens:,} tokens"
 
-    def _ids(self, text: str) -> list[int]:
-        if self.model.tokenizer is None:
-            return [number for number, _ in pieces(text)]
-        return self.model.tokenizer.encode(text)
+    def _ids(self, text: str) -> Sequence[int]:
+        return self.model.token_ids(text)
 
 
 def profile_of(prompt: Prompt, book: ProfileBook) -> Profile:

@@ -1,0 +1,1 @@
+"""The list of prompts that somebody should look at."""
