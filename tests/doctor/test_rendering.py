@@ -61,7 +61,7 @@ def test_tools_of_openai_come_first() -> None:
 
 
 def test_the_pieces_are_the_text() -> None:
-    found = render({"messages": [{"role": "user", "content": "Ünï 中文字 \u2028\ud800 a1b2, done…"}]})
+    found = render({"messages": [{"role": "user", "content": "Ünï 中文字 \u2028 a1b2, done…"}]})
     span = found.prompt.spans[0]
     assert found.prompt.text[: span.end_char].endswith("done…")
     assert 0 < span.end_token < len(found.prompt.token_ids)
@@ -142,6 +142,8 @@ def test_a_result_without_its_call_is_no_error() -> None:
 def test_nonsense_names_its_place() -> None:
     with pytest.raises(UnrenderableRequest, match=r"a\.json:1"):
         render({"messages": [7]})
+    with pytest.raises(UnrenderableRequest, match="half of a character"):
+        render({"messages": [{"role": "user", "content": "\ud800"}]})
 
 
 def test_a_models_own_files(tiny_model: ModelManifest, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import orjson
 from pydantic import ValidationError
 
 from hotprefix.api.anthropic.conversation import anthropic_conversation
@@ -112,6 +113,9 @@ class Renderer:
     def render(self, recorded: Recorded) -> Rendered:
         """Raises `UnrenderableRequest`, and `UnknownProfile`."""
         profile = rules_for(recorded, self._book, self._chosen)
+        if _has_halves(recorded.body):
+            told = "it has a lone surrogate (half of a character), which is no Unicode and no JSON"
+            raise UnrenderableRequest(f"{recorded.place}: this request can't be read: {told}")
         try:
             return self._render(recorded, profile)
         except (RequestError, RecursionError) as error:
@@ -192,10 +196,13 @@ class Renderer:
     ) -> None:
         response = recorded.response or {}
         found, output = response.get("id"), response.get("output")
-        if not isinstance(found, str) or not isinstance(output, list):
+        if not isinstance(found, str) or not isinstance(output, list) or _has_halves(output):
             return
-        told = parse_responses({"model": "any", "input": reduction.items(output)}).new_items if output else []
-        document = {"output": told}
+        try:
+            told = parse_responses({"model": "any", "input": reduction.items(output)}) if output else None
+        except RequestError:
+            return  # what goes on from it can't be put together, which is told there
+        document = {"output": told.new_items if told is not None else []}
         turn = StoredResponse(found, "", recorded.model, recorded.at or 0.0, 0.0, document, items)
         self._chains.remember(replace(turn, previous_id=previous))
 
@@ -204,6 +211,15 @@ class Renderer:
         if layout not in self._prompts:
             self._prompts[layout] = self.model.prompts(layout)
         return self._prompts[layout]
+
+
+def _has_halves(value: Any) -> bool:
+    """Whether a lone surrogate is in it."""
+    try:
+        orjson.dumps(value)
+    except TypeError as error:
+        return "surrogates" in str(error)
+    return False
 
 
 def _wants_session(recorded: Recorded, profile: Profile) -> bool:

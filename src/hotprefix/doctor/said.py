@@ -35,7 +35,8 @@ def _message(message: Any) -> str:
     content = message.get("content")
     if isinstance(content, str):
         return content
-    texts = [part.get("text") for part in content or () if isinstance(part, Mapping)]
+    parts = content if isinstance(content, list) else []
+    texts = [part.get("text") for part in parts if isinstance(part, Mapping)]
     return "".join(text for text in texts if isinstance(text, str))
 
 

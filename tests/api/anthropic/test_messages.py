@@ -248,6 +248,8 @@ async def test_what_has_no_effect_is_told(server: Server) -> None:
         ({"messages": [user({"type": "image", "source": {}})]}, "messages[0].content[0]"),
         ({"messages": [user({"type": "document", "source": {}})]}, "messages[0].content[0]"),
         ({"messages": [user({"text": "x"})]}, "messages[0].content[0]"),
+        ({"messages": [{"role": "user", "content": [7]}]}, "messages[0].content[0]"),
+        ({"messages": [{"role": "user", "content": [None]}]}, "messages[0].content[0]"),
         ({"messages": [user(text(""))]}, "messages[0].content[0].text"),
         ({"messages": [user(text("", "5m"))]}, "messages[0].content[0].text"),
         ({"system": [text("", "5m")]}, "system[0].text"),

@@ -76,7 +76,7 @@ class ToolResultBlock(Wire):
 
 
 def _tag(value: Any) -> str:
-    kind = value.get("type") if isinstance(value, dict) else value.type
+    kind = value.get("type") if isinstance(value, dict) else getattr(value, "type", None)
     return "~thinking" if kind == "redacted_thinking" else f"~{kind}"
 
 
