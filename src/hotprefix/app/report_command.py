@@ -19,7 +19,6 @@ from hotprefix.app.doctor_options import (
     OutputFile,
     ProfileName,
     ProfilesDir,
-    Redact,
     TemplateFile,
     TokenizerFile,
     text_model,
@@ -58,7 +57,7 @@ class Format(StrEnum):
 Logs = Annotated[
     list[str],
     typer.Argument(
-        metavar="LOG...",
+        metavar="LOG",
         help="Our ledger (SQLite file, postgresql://… URL, CSV or Parquet export), response logs of OpenAI, "
         "Anthropic or DashScope (JSON, JSONL, event streams), LiteLLM or OpenTelemetry; gzipped or not.",
         show_default=False,
@@ -106,6 +105,12 @@ Compare = Annotated[
         min=0,
         help="How many requests in the logs are compared with earlier ones, the latest first; 0: none.",
         rich_help_panel=_PROMPTS,
+    ),
+]
+Redact = Annotated[
+    bool,
+    typer.Option(
+        "--redact", help="Show no words of prompts: digests stand in their place.", rich_help_panel=_OUTPUT
     ),
 ]
 MinHitRate = Annotated[

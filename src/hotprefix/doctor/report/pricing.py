@@ -52,7 +52,7 @@ Notes = tuple[tuple[Trouble, str], ...]
 
 
 class Pricing:
-    """Prices calls. `profile` prices all of them, else each has the table that its vendor had on its day."""
+    """Prices calls, and notes what is doubtful in that. `profile` prices all of them, else each has the table that its vendor had on its day."""
 
     def __init__(self, book: ProfileBook, troubles: Troubles, profile: str | None = None) -> None:
         self._book = book
@@ -65,7 +65,9 @@ class Pricing:
         if call.money is not None or call.prompt is None or call.output is None or call.read is None:
             # Where it is not known what was read at a discount, neither is the price.
             return
-        rate = self.rate(call.model, call.provider, call.source, call.at)
+        rate, notes = self._told(call.model, call.provider, call.source, call.at)
+        for kind, subject in notes:
+            self._troubles.add(kind, subject=subject)
         if rate is None:
             return
         written = call.by_ttl or {}
@@ -75,15 +77,17 @@ class Pricing:
         call.money, call.currency = rounded(total), rate.currency
 
     def rate(self, model: str | None, provider: str | None, source: str, at: float | None) -> Rate | None:
-        """The rate of a model on the day of a call; None if no table is for it. What is doubtful is noted."""
+        """The rate of a model on the day of a call; None if no table is for it."""
+        return self._told(model, provider, source, at)[0]
+
+    def _told(
+        self, model: str | None, provider: str | None, source: str, at: float | None
+    ) -> tuple[Rate | None, Notes]:
         day = datetime.fromtimestamp(at, UTC).date() if at is not None else None
         key = model, provider, source, day
         if key not in self._known:
             self._known[key] = self._found(*key)
-        rate, notes = self._known[key]
-        for kind, subject in notes:
-            self._troubles.add(kind, subject=subject)
-        return rate
+        return self._known[key]
 
     def _found(
         self, model: str | None, provider: str | None, source: str, day: date | None

@@ -35,6 +35,7 @@ from hotprefix.doctor.report.wording import (
 _BAR = 16
 _SPARKS = "▁▂▃▄▅▆▇█"
 _NARROW = 110
+_LABEL = 14
 
 
 class TerminalReport:
@@ -236,7 +237,12 @@ class TerminalReport:
         for place, name in enumerate(names):
             heading = name if not name or (named and place == 0) else self._word(name)
             is_left = (first_left and place == 0) or name in ("finding", "")
-            table.add_column(heading, justify="left" if is_left else "right", no_wrap=not is_left)
+            table.add_column(
+                heading,
+                justify="left" if is_left else "right",
+                no_wrap=not is_left,
+                min_width=_LABEL if place == 0 else None,
+            )
         return table
 
 
