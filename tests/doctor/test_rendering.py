@@ -160,4 +160,7 @@ def test_a_models_own_files(tiny_model: ModelManifest, tmp_path: Path) -> None:
     template.write_text("<{{ messages[0].content }}>")
     by_files = open_text_model(store, None, tmp_path / "tokenizer.json", template)
     assert render(body, Renderer(by_files, load_profiles())).prompt.text == "<Where?>"
+    only_template = open_text_model(store, None, None, template)
+    with_tools = body | {"tools": [TOOL], "messages": [{"role": "system", "content": "S"}, *body["messages"]]}
+    assert '"name": "look"' in render(with_tools, Renderer(only_template, load_profiles())).prompt.text
     assert open_text_model(store).notes[0].startswith("Token counts are estimates")

@@ -12,6 +12,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from enum import StrEnum
+from itertools import accumulate
 from typing import Any, Protocol
 
 from xxhash import xxh32_intdigest
@@ -20,6 +21,7 @@ from hotprefix.prompt.chat import ChatTemplate, Message, Tool
 from hotprefix.prompt.spanning import block_ends
 from hotprefix.prompt.spans import BlockSpan, ContentBlock, SpannedPrompt
 from hotprefix.prompt.template import JinjaTemplate
+from hotprefix.prompt.tools import write_tools_into
 
 _PIECES = re.compile(
     r"<\|\w+\|>|[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]{1,2}| ?[A-Za-z]{1,8}|\d"
@@ -27,6 +29,7 @@ _PIECES = re.compile(
     re.DOTALL,
 )
 _LARGEST_ID = 0x7FFFFFFF
+_REMEMBERED = 1 << 18
 
 _CALLS = """\
 {%- for call in message.tool_calls or [] %}
@@ -110,10 +113,11 @@ class Prompts(Protocol):
 
 
 class EstimatedPrompts:
-    """Prompts in pieces. A piece's id is a hash of its text, below 2^31."""
+    """Prompts in pieces."""
 
     def __init__(self, template: ChatTemplate) -> None:
         self._template = template
+        self._ids = PieceIds()
 
     def spanned(
         self,
@@ -124,9 +128,9 @@ class EstimatedPrompts:
         tenant: str = "",
     ) -> SpannedPrompt:
         """A conversation with its blocks, and the opening of the answer at its end."""
-        text = self._template.render(messages, tools, variables)
-        ends = block_ends(lambda some: self._template.render(some, tools, variables), text, messages, blocks)
-        return _in_pieces(text, blocks, ends)
+        text = self._text(messages, tools, variables)
+        ends = block_ends(lambda some: self._text(some, tools, variables), text, messages, blocks)
+        return self._in_pieces(text, blocks, ends)
 
     def continued(
         self,
@@ -140,22 +144,44 @@ class EstimatedPrompts:
         ended = dict(variables or {}) | {"add_generation_prompt": False}
         whole = self.spanned(messages, blocks, tools, ended)
         end = whole.spans[-1].end_char if whole.spans else len(whole.text)
-        return _in_pieces(whole.text[:end], blocks, [span.end_char for span in whole.spans])
+        return self._in_pieces(whole.text[:end], blocks, [span.end_char for span in whole.spans])
+
+    def _text(
+        self, messages: Sequence[Message], tools: Sequence[Tool], variables: Mapping[str, Any] | None
+    ) -> str:
+        if not self._template.handles_tools:
+            return self._template.render(write_tools_into(messages, tools), (), variables)
+        return self._template.render(messages, tools, variables)
+
+    def _in_pieces(
+        self, text: str, blocks: Sequence[Sequence[ContentBlock]], ends: Sequence[int]
+    ) -> SpannedPrompt:
+        found = pieces(text)
+        piece_ends = list(accumulate(map(len, found)))
+        flat = [block for group in blocks for block in group]
+        spans = (
+            BlockSpan(block, end, bisect_right(piece_ends, end))
+            for block, end in zip(flat, ends, strict=True)
+        )
+        return SpannedPrompt(text, self._ids.of(found), tuple(spans))
 
 
-def pieces(text: str) -> list[tuple[int, int]]:
-    """Id and end, in characters, of each piece of `text`."""
-    return [
-        (xxh32_intdigest(match.group().encode("utf-8", "surrogatepass")) & _LARGEST_ID, match.end())
-        for match in _PIECES.finditer(text)
-    ]
+class PieceIds:
+    """Ids of pieces: hashes of their text, below 2^31. Those of the latest pieces are remembered."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, int] = {}
+
+    def of(self, some: Sequence[str]) -> tuple[int, ...]:
+        """An id for each piece."""
+        known = self._known
+        if len(known) > _REMEMBERED:
+            known.clear()
+        for piece in set(some).difference(known):
+            known[piece] = xxh32_intdigest(piece.encode("utf-8", "surrogatepass")) & _LARGEST_ID
+        return tuple(map(known.__getitem__, some))
 
 
-def _in_pieces(text: str, blocks: Sequence[Sequence[ContentBlock]], ends: Sequence[int]) -> SpannedPrompt:
-    found = pieces(text)
-    piece_ends = [end for _, end in found]
-    flat = [block for group in blocks for block in group]
-    spans = (
-        BlockSpan(block, end, bisect_right(piece_ends, end)) for block, end in zip(flat, ends, strict=True)
-    )
-    return SpannedPrompt(text, tuple(number for number, _ in found), tuple(spans))
+def pieces(text: str) -> list[str]:
+    """The text, cut."""
+    return _PIECES.findall(text)

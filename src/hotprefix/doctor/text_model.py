@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hotprefix.base.errors import UnknownModel
-from hotprefix.doctor.estimate import EstimatedPrompts, Layout, Prompts, pieces, plain_template
+from hotprefix.doctor.estimate import EstimatedPrompts, Layout, PieceIds, Prompts, pieces, plain_template
 from hotprefix.models.folders import FolderFacts
 from hotprefix.models.gguf_file import read_gguf
 from hotprefix.models.manifest import ModelManifest
@@ -57,7 +57,7 @@ class TextModel:
     def token_ids(self, text: str) -> tuple[int, ...]:
         """A text's tokens, or its pieces. Raises `InvalidRequest`."""
         if self.tokenizer is None:
-            return tuple(number for number, _ in pieces(text))
+            return PieceIds().of(pieces(text))
         return tuple(self.tokenizer.encode(text))
 
 
