@@ -159,8 +159,7 @@ def gate_command(
 ) -> None:
     """Fail if a change to prompts lowers the share of prompt tokens that can be cached.
 
-    That share is what a cache that keeps everything would have reused over the requests, under the
-    profile's rules.
+    It is what a cache that keeps everything would have reused over the requests, by the profile's rules.
     """
     with trouble_told():
         book = load_profiles(profiles_dir)
