@@ -12,7 +12,7 @@ def amount(value: float, unit: str, *, signed: bool = False) -> str:
         return f"{value * 1000:{sign},.0f} ms" if abs(value) < 10 else f"{value:{sign},.2f} s"
     if unit == "%":
         return f"{value * 100:{sign}.2f} {'points' if signed else '%'}"
-    return f"{value:{sign},.6g} {unit}".rstrip()
+    return f"{value:{sign},.4g} {unit}".rstrip()
 
 
 def effect(finding: Finding) -> str:
@@ -30,7 +30,8 @@ def effect(finding: Finding) -> str:
 def reading(finding: Finding) -> str:
     """The verdict in a few words."""
     if finding.verdict is Verdict.NO_DIFFERENCE and finding.detectable:
-        return f"{finding.verdict.value}; {amount(finding.detectable, finding.unit)} would have been"
+        least = amount(finding.detectable, finding.unit, signed=True).lstrip("+")
+        return f"{finding.verdict.value}; {least} would have been"
     return f"{finding.verdict.value}: {finding.why}" if finding.why else finding.verdict.value
 
 
