@@ -19,6 +19,7 @@ from hotprefix.doctor.report.latency import latency_of
 from hotprefix.doctor.report.offenders import offenders_of
 from hotprefix.doctor.report.pricing import Pricing
 from hotprefix.doctor.report.reading import LogReader
+from hotprefix.doctor.report.redaction import redacted
 from hotprefix.doctor.report.sessions import sessions_of
 from hotprefix.doctor.report.sums import KEYS, sums_by, total_of
 from hotprefix.doctor.report.table import CallTable, Choice
@@ -54,9 +55,9 @@ def make_report(logs: Sequence[str], book: ProfileBook, wishes: Wishes, wall: fl
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hotprefix-report-")))
         (folder / "calls").mkdir()
         bodies = stack.enter_context(BodySpool(folder / "bodies")) if wishes.compare else None
-        table = CallTable(folder / "calls", wishes.choice, troubles)
+        change = redacted if wishes.redact else None
+        table = CallTable(folder / "calls", wishes.choice, troubles, change)
         reader = LogReader(table, folder, wishes.choice, pricing, troubles, bodies)
-        reader.redact = wishes.redact
         for log in logs:
             reader.read(log)
         calls, compared = table.table(), Compared(0, 0)

@@ -144,7 +144,7 @@ def _loaded(data: bytes, path: Path, number: int) -> Any:
     try:
         return orjson.loads(data)
     except orjson.JSONDecodeError as error:
-        raise UnreadableFile(f"{path}:{number}:{error.colno} is no JSON: {error.msg}.") from error
+        raise UnreadableFile(f"{path}:{number} is no JSON: {error.msg}.") from error
 
 
 def _whole(path: Path) -> Iterator[tuple[int, Any]]:

@@ -15,7 +15,6 @@ from hotprefix.doctor.report.bodies import BodySpool
 from hotprefix.doctor.report.call import Call
 from hotprefix.doctor.report.opening import Form, documents, form_of, is_gzipped, opened
 from hotprefix.doctor.report.pricing import Pricing
-from hotprefix.doctor.report.redaction import redacted
 from hotprefix.doctor.report.sources import ledger
 from hotprefix.doctor.report.sources.answers import AnswerLog
 from hotprefix.doctor.report.sources.litellm import LiteLlmLog, is_litellm
@@ -51,7 +50,6 @@ class LogReader:
         self._answers = AnswerLog(troubles, bodies)
         self._litellm = LiteLlmLog(troubles, bodies)
         self._unpacked = 0
-        self.redact = False
 
     def read(self, log: str) -> None:
         """Read a file, or a ledger at a postgresql:// URL. Raises UnreadableFile or LedgerError."""
@@ -74,7 +72,7 @@ class LogReader:
             if not self._choice.takes(call):
                 continue
             self._pricing.price(call)
-            self._table.add(redacted(call) if self.redact else call)
+            self._table.add(call)
 
     def _calls(self, log: str, found: Documents) -> Iterator[Call]:
         """The first documents tell whose log it is."""

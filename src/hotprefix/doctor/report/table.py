@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -58,9 +58,16 @@ class Choice:
 
 
 class CallTable:
-    """Takes calls one by one or in frames; `table` is what was taken."""
+    """Takes calls one by one, each changed by `change` before, or in frames; `table` is what was taken."""
 
-    def __init__(self, folder: Path, choice: Choice, troubles: Troubles) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        choice: Choice,
+        troubles: Troubles,
+        change: Callable[[Call], Call] | None = None,
+    ) -> None:
+        self._change = change
         self._folder = folder
         self._choice = choice
         self._troubles = troubles
@@ -69,7 +76,7 @@ class CallTable:
 
     def add(self, call: Call) -> None:
         """Take a call that the choice has let through."""
-        self._waiting.append(call)
+        self._waiting.append(call if self._change is None else self._change(call))
         if len(self._waiting) >= _CHUNK:
             self._flush()
 
