@@ -264,3 +264,13 @@ async def test_a_hit_is_real_within_a_block() -> None:
     turn = world.caching.begin(world.request(blocks, 0))
     world.caching.admitted(turn, 1100 - BLOCK)
     assert turn.hit == 1100
+
+
+async def test_a_short_marker_before_a_long_one_lacks_nothing() -> None:
+    world = World()
+    turn = world.caching.begin(world.request(prompt(("a", 100), ("b", 1200)), 0, 1))
+    assert (await world.end(turn)).written == {"5m": 1300}
+    assert turn.short_by == 0
+    short = world.caching.begin(world.request(prompt(("c", 100), ("d", 200)), 0, 1))
+    await world.end(short)
+    assert short.short_by == 1024 - 300

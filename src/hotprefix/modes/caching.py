@@ -199,8 +199,10 @@ class Caching:
         for marker in turn.markers:
             tokens = request.prompt.spans[marker.block].end_token
             if tokens < turn.minimum:
+                # Only if no marker is long enough: the one that lacks least is told of.
                 turn.short_by = turn.minimum - tokens
                 continue
+            turn.short_by = 0
             key = history.key_at(tokens)
             if self._is_known(turn, marker, key, tokens):
                 # Written meanwhile by an identical request, whose blocks this one waited for.
