@@ -38,6 +38,11 @@ class Account:
         return self._turns
 
     @property
+    def case(self) -> Case | None:
+        """The first prompt beside the earlier one that it resembles, once they have been compared."""
+        return self._cases[0] if self._cases else None
+
+    @property
     def is_complete(self) -> bool:
         """Whether every prompt's last delta has come."""
         return len(self._final) == len(self._turns)

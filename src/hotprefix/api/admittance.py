@@ -6,7 +6,9 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from hotprefix.api.identity import Admission, Doorman
 
-_OPEN = frozenset({"/healthz", "/readyz", "/metrics"})
+_OPEN = frozenset({"/healthz", "/readyz", "/metrics", "/dashboard"})
+_OWN_GATE = "/dashboard/"
+"""Below it everybody is asked too, but a page that asks every few seconds counts toward no rate limit."""
 _KEY = "hotprefix.admission"
 
 
@@ -18,12 +20,16 @@ class Admittance:
         self._doorman = doorman
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if self._doorman is None or scope["type"] != "http" or scope["path"] in _OPEN:
+        if self._doorman is None or scope["type"] != "http" or _is_open(scope["path"]):
             await self._app(scope, receive, send)
             return
         with self._doorman.admitted(scope) as admission:
             scope[_KEY] = admission
             await self._app(scope, receive, send)
+
+
+def _is_open(path: str) -> bool:
+    return path in _OPEN or path.startswith(_OWN_GATE)
 
 
 def admission_of(scope: Scope) -> Admission | None:

@@ -11,6 +11,7 @@ from hotprefix.api.anthropic.rules import anthropic_rules, compatible_rules
 from hotprefix.api.boundary import Boundary
 from hotprefix.api.chat import ChatEndpoint
 from hotprefix.api.completions import CompletionsEndpoint
+from hotprefix.api.dashboard.routes import dashboard_routes
 from hotprefix.api.dashscope.endpoint import NativeEndpoint, multimodal_route, text_route
 from hotprefix.api.named_caches import named_cache_routes
 from hotprefix.api.probes import HealthEndpoint, MetricsEndpoint, ModelEndpoint, ModelsEndpoint, ReadyEndpoint
@@ -51,6 +52,7 @@ def build_application(service: Service) -> ASGIApp:
         ]
     routes += responses_routes(service)
     routes += named_cache_routes(service)
+    routes += dashboard_routes(service)
     for part in service.admin:
         routes += part.routes()
     router = Router(routes, redirect_slashes=False)

@@ -156,8 +156,9 @@ class Generation:
         self._is_settled = True
         ledger = self._service.ledger
         if ledger is not None:
-            finish = ",".join(sorted(self._reasons))
-            await keep(ledger, self._row(job, bill, account, finish))
+            row = self._row(job, bill, account, ",".join(sorted(self._reasons)))
+            await keep(ledger, row)
+            self._show(row, account)
         if job.settled is not None:
             await job.settled(bill)
         return bill
@@ -171,6 +172,11 @@ class Generation:
         if self._service.ledger is not None:
             row = self._row(job, bill, account, FinishReason.ABORTED)
             self._service.ledger.record(row)
+            self._show(row, account)
+
+    def _show(self, row: LedgerRow, account: Account) -> None:
+        if self._service.recent is not None:
+            self._service.recent.add(row, account.case)
 
     def _row(self, job: Job, bill: Bill, account: Account, finish: str) -> LedgerRow:
         report = redacted(account.report) if self._service.settings.redact else account.report

@@ -42,8 +42,17 @@ class Doorman:
         """Whose request this is; looked up once for each. Raises `Unauthenticated`."""
         known: Identity | None = scope.get(_KEY)
         if known is None:
-            known = scope[_KEY] = self._authenticator.identify(Headers(scope=scope))
+            known = scope[_KEY] = self.recognise(scope)
         return known
+
+    @property
+    def is_open(self) -> bool:
+        """Whether nobody needs a key."""
+        return self._authenticator.is_open
+
+    def recognise(self, scope: Scope) -> Identity:
+        """As `identify`, looked up anew, for connections that stay. Raises `Unauthenticated`."""
+        return self._authenticator.identify(Headers(scope=scope))
 
     def require_admin(self, scope: Scope) -> Identity:
         """The administrator whose request this is. Raises `Unauthenticated` or `Forbidden`."""

@@ -25,6 +25,7 @@ class InFlight:
         self._idle.set()
         self._draining = False
         self._aborting = False
+        self._drain_began = asyncio.Event()
 
     @property
     def draining(self) -> bool:
@@ -74,10 +75,16 @@ class InFlight:
     def drain(self) -> None:
         """Refuse new requests from now on."""
         self._draining = True
+        self._drain_began.set()
+
+    async def until_draining(self) -> None:
+        """For answers that end only because the server does."""
+        await self._drain_began.wait()
 
     def abort_all(self) -> None:
         """Tell every running request to end now; each still gets its terminal event."""
-        self._draining = self._aborting = True
+        self.drain()
+        self._aborting = True
         for request_id in tuple(self._ids):
             self._engine.abort(request_id)
 

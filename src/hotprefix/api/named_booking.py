@@ -14,6 +14,7 @@ from hotprefix.api.service import Service
 from hotprefix.diagnosis.explain import redacted
 from hotprefix.diagnosis.reason import MissReport
 from hotprefix.engine.request import FinishReason, Usage
+from hotprefix.modes.doctor import Case
 from hotprefix.modes.marker import Marker
 from hotprefix.modes.named import Kept
 from hotprefix.modes.turn import TurnRequest
@@ -34,7 +35,7 @@ class NamedBooking:
     async def book(self, scope: Scope, request: TurnRequest, kept: Kept, status: int) -> None:
         """Waits until the row is stored."""
         service, record = self._service, record_of(scope)
-        bill, report = self._billed(_marked(request, kept.cache.definition.ttl), kept.known)
+        bill, report, case = self._billed(_marked(request, kept.cache.definition.ttl), kept.known)
         record.model, record.usage, record.notes = request.model, bill.usage, dict(request.notes)
         record.finish_reason = FinishReason.LENGTH
         if service.ledger is None:
@@ -42,9 +43,12 @@ class NamedBooking:
         admission = admission_of(scope)
         booking = booking_of(scope, record, request, admission.identity.key_id if admission else "")
         row = booking.row(bill, report, service.clock, FinishReason.LENGTH)
-        await keep(service.ledger, replace(row, status=status))
+        row = replace(row, status=status)
+        await keep(service.ledger, row)
+        if service.recent is not None:
+            service.recent.add(row, case)
 
-    def _billed(self, request: TurnRequest, known: int) -> tuple[Bill, MissReport]:
+    def _billed(self, request: TurnRequest, known: int) -> tuple[Bill, MissReport, Case]:
         caching, doctor = self._service.caching, self._service.doctor
         turn = caching.begin(request)
         caching.admitted(turn, known)
@@ -53,7 +57,7 @@ class NamedBooking:
         report = doctor.report(case, bill.classes)
         # Remembered for comparison with later prompts, and not as a write that nobody has read yet.
         doctor.close(case, None, ("", ()))
-        return bill, redacted(report) if self._service.settings.redact else report
+        return bill, redacted(report) if self._service.settings.redact else report, case
 
 
 def _marked(turn: TurnRequest, ttl: float | None) -> TurnRequest:

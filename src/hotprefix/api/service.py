@@ -11,6 +11,7 @@ from prometheus_client import CollectorRegistry
 from structlog.typing import FilteringBoundLogger
 
 from hotprefix.api.admin_desk import AdminPart
+from hotprefix.api.dashboard.recent import RecentRequests
 from hotprefix.api.identity import Doorman
 from hotprefix.api.inflight import InFlight
 from hotprefix.api.settings import ApiSettings
@@ -97,7 +98,8 @@ class Service:
     `named` are prefixes kept by name, `gate` opens once those of the start are warm, and `preprocess`
     are the steps that prompts go through where a request says nothing else. `doorman` asks for API keys and
     `admin` are the parts of the admin API; without a state folder there is neither. `strategy` is how a
-    request's cache is kept where it says nothing else."""
+    request's cache is kept where it says nothing else. `recent` remembers requests for the dashboard, if
+    there is one."""
 
     engine: EngineFront
     prompts: Prompts
@@ -119,3 +121,4 @@ class Service:
     doorman: Doorman | None = None
     admin: tuple[AdminPart, ...] = ()
     strategy: StrategySettings = field(default_factory=StrategySettings)
+    recent: RecentRequests | None = None

@@ -148,6 +148,7 @@ def announce(model: ServedModel, settings: ServeSettings, url: str, out: Console
         "  try      "
         + f"curl {url}/v1/chat/completions -H 'content-type: application/json' -d '{json.dumps(body)}'",
     )
-    for line in lines:
+    page = [f"  look at  {url}/dashboard"] if settings.dashboard else []
+    for line in (*lines, *page):
         out.print(line, markup=False, highlight=False, soft_wrap=True)
     out.file.flush()

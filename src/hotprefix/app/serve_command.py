@@ -157,6 +157,9 @@ Redact = Annotated[
         help="Keep lengths instead of the prompts' words where the ledger shows a difference.",
     ),
 ]
+NoDashboard = Annotated[
+    bool, typer.Option("--no-dashboard", rich_help_panel=_OPERATION, help="Serve no page at /dashboard.")
+]
 RequireKeys = Annotated[
     bool,
     typer.Option(
@@ -239,6 +242,7 @@ def serve_command(
     ledger_url: LedgerUrl = None,
     require_keys: RequireKeys = False,
     redact: Redact = False,
+    no_dashboard: NoDashboard = False,
     isolate_scenes: IsolateScenes = False,
     preprocess: Preprocess = "none",
     named_caches: NamedMost = _NAMED.caches,
@@ -285,6 +289,7 @@ def serve_command(
         ledger_url=ledger_url,
         require_keys=require_keys,
         redact=redact,
+        dashboard=not no_dashboard,
         isolate_scenes=isolate_scenes,
         preprocess=_steps(preprocess),
         named=NamedLimits(named_caches, named_caches_per_tenant, named_tokens_per_tenant, named_longest_ttl),

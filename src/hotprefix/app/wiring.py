@@ -20,6 +20,7 @@ from hotprefix.api.admin_keys import AdminKeys
 from hotprefix.api.admin_shares import AdminShares
 from hotprefix.api.admin_view import AdminView
 from hotprefix.api.application import build_application
+from hotprefix.api.dashboard.recent import RecentRequests
 from hotprefix.api.identity import Doorman
 from hotprefix.api.inflight import InFlight
 from hotprefix.api.live_grants import LiveGrants
@@ -233,6 +234,7 @@ def application(
             doctor=doctor,
             strategy=settings.strategy,
             ledger=ledger,
+            recent=RecentRequests(words=not settings.redact) if settings.dashboard else None,
             sessions=sessions,
             doorman=doors.doorman if doors else None,
             admin=admin,

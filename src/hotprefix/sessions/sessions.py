@@ -41,6 +41,10 @@ class Sessions:
         """As `ResponseStore.delete`."""
         return await self._run(lambda: self._store.delete(tenant, response_id))
 
+    async def count(self, tenant: str | None = None) -> tuple[int, int]:
+        """As `ResponseStore.count`."""
+        return await self._run(lambda: self._store.count(tenant))
+
     async def purge(self) -> int:
         """As `ResponseStore.purge`."""
         return await self._run(self._store.purge)

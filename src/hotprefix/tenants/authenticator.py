@@ -28,10 +28,15 @@ class Authenticator:
         self._secret = secret
         self._require_keys = require_keys
 
+    @property
+    def is_open(self) -> bool:
+        """Whether everybody is let in."""
+        return not self._require_keys and not self._keys.has_keys()
+
     def identify(self, headers: Mapping[str, str]) -> Identity:
         """Who sends these headers (names in lower case). Raises `Unauthenticated`."""
         credential = credential_of(headers)
-        if not self._require_keys and not self._keys.has_keys():
+        if self.is_open:
             return open_identity(self._secret, credential)
         if not credential:
             raise Unauthenticated(

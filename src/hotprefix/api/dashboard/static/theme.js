@@ -1,0 +1,9 @@
+// Runs before the first paint, so that a chosen theme does not flash.
+(() => {
+  try {
+    const theme = localStorage.getItem("hotprefix.theme");
+    if (theme === "light" || theme === "dark") document.documentElement.dataset.theme = theme;
+  } catch {
+    // No storage: the system's theme it is.
+  }
+})();
