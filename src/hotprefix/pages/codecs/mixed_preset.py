@@ -16,18 +16,19 @@ from hotprefix.pages.codecs.stock import Dimensions, Stock
 from hotprefix.pages.codecs.token_scores import (
     EqualScorer,
     LinearTokenScorer,
-    ShortValueScorer,
+    ShortScorer,
     TokenScorer,
 )
 from hotprefix.pages.format import KvFormat
 from hotprefix.pages.rotary import Rotary
 
+_KEYS, _VALUES = 0, 1
 _LEAST_BITS, _MOST_BITS = 1.5, 9.0
 
 _OWN_SHARES = (0.02, 0.06, 0.22, 0.5, 0.17, 0.03)
-"""Parts of the tokens of a text to which `ShortValueScorer` gives each of `OFFSETS`, about."""
+"""Parts of the tokens of a text to which short values give each of `OFFSETS`, about."""
 
-ROUTERS = ("auto", "learned", "short-values", "equal")
+ROUTERS = ("auto", "learned", "short-values", "short-keys", "equal")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,8 +120,8 @@ def _router(calibration: Calibration | None, settings: MixedSettings) -> Router:
         raise ValueError(f"there is no router {name!r} here; choose one of {', '.join(ROUTERS)}")
     if name == "equal":
         return Router(EqualScorer(), Experts((0,), (1.0,), 1.0))
-    scorer: TokenScorer = ShortValueScorer()
+    scorer: TokenScorer = ShortScorer(_KEYS if name == "short-keys" else _VALUES)
     shares = _OWN_SHARES
-    if calibration is not None and name != "short-values":
+    if calibration is not None and name in ("auto", "learned"):
         scorer, shares = LinearTokenScorer(calibration), tuple(calibration.shares.tolist())
     return Router(scorer, experts_down_to(settings.cold, shares, settings.capacity))

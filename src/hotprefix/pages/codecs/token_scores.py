@@ -36,18 +36,20 @@ class LinearTokenScorer:
         return score + self._bias[..., None]
 
 
-class ShortValueScorer:
-    """Without a calibration: tokens with short values are those that much attention goes to.
+class ShortScorer:
+    """Without a calibration: tokens with short values (`side` 1), or short keys (0), are those that much
+    attention goes to.
 
-    A token whose value is half as long as the root mean square of its block gets one bit more.
+    A token whose vector is half as long as the root mean square of its block gets one bit more.
+    Source for keys: Devoto et al., arXiv 2406.11430.
     """
 
+    def __init__(self, side: int) -> None:
+        self._side = side
+
     def score(self, values: Floats) -> Floats:
-        lengths = log2_lengths(values)[1]
-        middle = (
-            np.log2(np.maximum(np.square(values[1]).sum(axis=-1).mean(axis=-1, keepdims=True), _TINY)) / 2
-        )
-        score: Floats = middle - lengths
+        squares = np.square(values[self._side]).sum(axis=-1).mean(axis=-1, keepdims=True)
+        score: Floats = np.log2(np.maximum(squares, _TINY)) / 2 - log2_lengths(values)[self._side]
         return score
 
 
