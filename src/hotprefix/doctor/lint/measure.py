@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from hotprefix.base.errors import InvalidRequest
 from hotprefix.doctor.text_model import TextModel
 from hotprefix.prompt.builder import PromptBuilder
+
+_KEPT = 64
+"""Texts whose tokens are remembered: each is asked for several times in a row."""
 
 MARGIN = 0.2
 """How far an estimate may be off, as a share."""
@@ -17,8 +21,8 @@ class Measure:
     """Counts tokens; `name` of the tokenizer, empty for an estimate."""
 
     def __init__(self, model: TextModel) -> None:
-        self._model = model
         self.name = "" if model.is_estimate else model.name or "the tokenizer given"
+        self._ids = lru_cache(_KEPT)(model.token_ids)
 
     def count(self, text: str) -> int:
         """Tokens of `text` by itself."""
@@ -27,9 +31,9 @@ class Measure:
     def ids(self, text: str) -> Sequence[int]:
         """Its tokens, or what stands for them."""
         try:
-            return self._model.token_ids(text)
+            return self._ids(text)
         except InvalidRequest:  # half of a character
-            return self._model.token_ids(text.encode("utf-8", "replace").decode())
+            return self._ids(text.encode("utf-8", "replace").decode())
 
 
 @dataclass(frozen=True, slots=True)

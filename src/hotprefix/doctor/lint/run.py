@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -97,11 +98,12 @@ class Linter:
         report = FileReport(str(known_as or path))
         try:
             requests, suppressed = self._read(path)
-            found = self._findings(requests, report)
-            wanted = [one for one in found if self._wants(one, report.file) and one not in suppressed]
         except UnreadableFile as error:
             report.is_readable = False
-            wanted = [_unreadable(path, str(error))]
+            report.findings = [_unreadable(path, str(error))]
+            return report
+        found = self._findings(path, requests, report)
+        wanted = [one for one in found if self._wants(one, report.file) and one not in suppressed]
         report.findings = sorted(_merged(wanted), key=_order)
         return report
 
@@ -114,18 +116,24 @@ class Linter:
             return read_jinja(path), Suppressions(path.read_text("utf-8", "replace"))
         return read_python(path, self._tools_first)
 
-    def _findings(self, requests: Iterable[LintRequest], report: FileReport) -> list[LintFinding]:
+    def _findings(self, path: Path, requests: Iterable[LintRequest], report: FileReport) -> list[LintFinding]:
         observer = Observer()
         found: list[LintFinding] = []
-        for request in requests:
-            report.requests += 1
-            context = self._context(request)
-            for check in _CHECKS:
-                found += check(context)
-            if request.origin is Origin.DATA:
-                found += observer.look(context)
+        shapes: Counter[str] = Counter()
+        try:
+            for request in requests:
+                report.requests += 1
+                context = self._context(request)
+                alone = [finding for check in _CHECKS for finding in check(context)]
+                shapes.update({finding.key for finding in alone if _is_shape(finding)})
+                found += alone
+                if request.origin is Origin.DATA:
+                    found += observer.look(context)
+        except UnreadableFile as error:  # what was found before that stands
+            report.is_readable = False
+            found.append(_unreadable(path, str(error)))
         found += observer.finish()
-        return _proved(found)
+        return _proved(found, shapes)
 
     def _context(self, request: LintRequest) -> Context:
         profile = self._vendors.profile(request.dialect, request.model)
@@ -168,20 +176,20 @@ def _unreadable(path: Path, why: str) -> LintFinding:
     return LintFinding(rule, place, {"shown": why}, rule.severity)
 
 
-def _proved(found: Sequence[LintFinding]) -> list[LintFinding]:
+def _is_shape(finding: LintFinding) -> bool:
+    """Whether text only looks as if it might change."""
+    return finding.rule.id in _SHAPES and bool(finding.key)
+
+
+def _proved(found: Sequence[LintFinding], shapes: Mapping[str, int]) -> list[LintFinding]:
     """Without shapes that several requests had in common, as they did not change, and without those
     that were seen to change, as that was told already."""
-    counts: dict[str, int] = {}
-    for finding in found:
-        if finding.rule.id in _SHAPES and finding.key:
-            counts[finding.key] = counts.get(finding.key, 0) + 1
     told = {one.place.path for one in found if one.is_observed and one.rule.id in ("HP111", "HP113")}
     return [
         one
         for one in found
-        if one.rule.id not in _SHAPES
-        or not one.key
-        or (counts[one.key] < 2 and not any(one.place.path.startswith(path) for path in told))
+        if not _is_shape(one)
+        or (shapes[one.key] < 2 and not any(one.place.path.startswith(path) for path in told))
     ]
 
 
@@ -197,7 +205,7 @@ def _merged(found: Iterable[LintFinding]) -> list[LintFinding]:
 
 def _identity(finding: LintFinding) -> tuple[str, ...]:
     place = finding.place
-    if finding.is_observed or (finding.rule.id in _SHAPES and finding.key):
+    if finding.is_observed or _is_shape(finding):
         detail = str(finding.words.get("detail", finding.words.get("shown", "")))
         return finding.rule.id, _NUMBERS.sub("#", place.path), _NUMBERS.sub("#", detail)
     if place.line:

@@ -52,12 +52,14 @@ _ID_CUE = (
     r"|(?:会话|请求|用户|客户|对话|追踪|流水|设备)\s*(?:ID|Id|id|编号|号|标识))"
 )
 _ID_GAP = r"[\"'`*_]{0,3}\s{0,2}(?:[:：=]|是|为|is)\s{0,2}[\"'`*_(<]{0,3}"
-_PATH = r"(?:[A-Za-z]:\\|/|~/)[\w.@~/\\-]{2,}"
+_SHARED = r"(?!/(?:workspaces?|app|repo|src|code|testbed|mnt/data|tmp|root|project|sandbox)\b)"
+"""Folders of containers, which are the same for everybody."""
+_PATH = rf"{_SHARED}(?:[A-Za-z]:\\|/|~/)[\w.@~/\\-]{{2,}}"
 
 _PATTERNS: tuple[tuple[Cause, re.Pattern[str]], ...] = tuple(
     (cause, re.compile(pattern, flags | re.ASCII if cause is not Cause.HEADER else flags))
     for cause, pattern, flags in (
-        (Cause.HEADER, r"^[ \t]*x-[\w-]*header[ \t]*:[^\n]*", re.IGNORECASE | re.MULTILINE),
+        (Cause.HEADER, r"^[ \t]*x-[\w-]*header[ \t]*:[^\n]*=[^\n]*", re.IGNORECASE | re.MULTILINE),
         (Cause.TIME, rf"{_TIME_CUE}{_GAP}{_MOMENT}", re.IGNORECASE),
         (Cause.DAY, rf"{_TIME_CUE}{_GAP}{_DAY}", re.IGNORECASE),
         (Cause.ID, rf"{_ID_CUE}{_ID_GAP}{_ID_VALUE}", re.IGNORECASE),
@@ -84,11 +86,15 @@ _SHARED_HOMES = re.compile(
     re.IGNORECASE,
 )
 _EXAMPLE = re.compile(
-    r"(?:\bexamples?\b|\be\.g\.|\bfor instance\b|\bsuch as\b|\bif (?:it|today|the)\b|\bsample\b|\bformat\b"
-    r"|^\s*(?:Q|A|Input|Output)\s*[:：]"
-    r"|例如|示例|比如|样例|例子|格式|假设|如果|输入[:：]|输出[:：])",
+    r"\bexamples?\b|\bfor instance\b|\bsample\b|^\s*(?:Q|A|Input|Output)\s*[:：]|例如|示例|比如|样例|例子|输入[:：]|输出[:：]",
     re.IGNORECASE | re.MULTILINE,
 )
+"""Words that announce examples for the rest of a paragraph."""
+_SUPPOSED = re.compile(
+    r"\be\.g\.|\bsuch as\b|\bif (?:it|today|the)\b|\bformat\b|格式|假设|如果", re.IGNORECASE
+)
+"""Words that suppose something, for the rest of a sentence."""
+_SENTENCE = re.compile(r"[.!?;](?=\s)|[。！？；\n]")
 _BEFORE_AN_EXAMPLE = 160
 _QUICK = re.compile(r"\d|branch|分支|header|git status|host ?name|[cp]wd|dir|目录", re.IGNORECASE)
 
@@ -117,6 +123,9 @@ def homes_in(text: str) -> Iterator[Suspect]:
 
 
 def _is_example(text: str, start: int) -> bool:
-    """Whether words just before, in the same paragraph, announce an example."""
-    before = text[max(0, start - _BEFORE_AN_EXAMPLE) : start]
-    return _EXAMPLE.search(before.rsplit("\n\n", 1)[-1]) is not None
+    """Whether it is quoted, or words just before, in the same paragraph, announce an example."""
+    if text[start - 1 : start] in tuple("“‘「『«") and start:
+        return True
+    before = text[max(0, start - _BEFORE_AN_EXAMPLE) : start].rsplit("\n\n", 1)[-1]
+    sentence = _SENTENCE.split(before)[-1]
+    return _EXAMPLE.search(before) is not None or _SUPPOSED.search(sentence) is not None

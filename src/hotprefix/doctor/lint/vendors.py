@@ -69,7 +69,9 @@ def reads_tools_first(profile: Profile) -> bool:
 
 def _family(model: str) -> str | None:
     families: Mapping[str, Sequence[str]] = _data()["families"]
-    return next((vendor for vendor, names in families.items() if best_pattern(names, _bare(model))), None)
+    vendors = {pattern: vendor for vendor, patterns in families.items() for pattern in patterns}
+    found = best_pattern(vendors, _bare(model))
+    return vendors[found] if found is not None else None
 
 
 def _bare(model: str) -> str:
