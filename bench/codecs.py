@@ -40,13 +40,14 @@ from hotprefix.models.manifest import ModelManifest
 from hotprefix.models.store import open_store
 from hotprefix.pages.arena import BlockArena
 from hotprefix.pages.codecs.base import BlockCodec
+from hotprefix.pages.codecs.calibrations import find_calibration
 from hotprefix.pages.codecs.catalogue import build_codec
 from hotprefix.pages.codecs.floats import widen
 from hotprefix.pages.codecs.layout import Tensors, tensors_of
 from hotprefix.pages.rotary import Rotary
 from hotprefix.prompt.hf_tokenizer import HfTokenizer
 
-CODECS = ("raw", "int8", "layered", "int4", "fp8")
+CODECS = ("raw", "int8", "layered", "int4", "fp8", "mixed")
 TOKENS = 2048
 CHUNK = 512
 RESTORE_LIMIT = 50.0
@@ -68,6 +69,7 @@ class Prefix:
         self.arena = BlockArena(self.kv, 2 * self.count + 1)
         self.rotary = rotary_of(core, model, self.kv.inputs[0].block_shape[-1])
         self._runner = PagedRunner(compiled, self.arena, BlockId(2 * self.count))
+        self._taught = find_calibration(manifest, None)
         self._ids = prose_ids(manifest, self.count * self.kv.block_size)
         self.prefill()
         self.blocks: Blocks = np.stack([self.arena.snapshot(BlockId(block)) for block in range(self.count)])
@@ -84,6 +86,11 @@ class Prefix:
         for past in range(0, self.tokens, CHUNK):
             self._runner.run([Row(self._ids[past : past + CHUNK], past, table, True)])
         return time.perf_counter() - start
+
+    def codec(self, name: str) -> BlockCodec:
+        """A codec for these blocks; `mixed` with the model's calibration."""
+        options = {"calibration": self._taught} if name == "mixed" else {}
+        return build_codec(name, self.kv, self.rotary, **options)
 
 
 def prose_ids(manifest: ModelManifest, count: int) -> list[int]:
@@ -175,7 +182,7 @@ def numbers(
 
 def measure(prefix: Prefix, names: Sequence[str], repeats: int, console: Console) -> Finding:
     """All codecs in turns, with a prefill in between, so that a slow moment meets all alike."""
-    trials = {name: Trial(build_codec(name, prefix.kv, prefix.rotary)) for name in names}
+    trials = {name: Trial(prefix.codec(name)) for name in names}
     out = np.empty_like(prefix.blocks)
     for trial in trials.values():  # memory and tables get warm
         trial.run(prefix, out)
