@@ -19,6 +19,7 @@ from hotprefix.app.gate_command import GATE_EPILOG, gate_command
 from hotprefix.app.keys_command import keys_app
 from hotprefix.app.lint_command import LINT_EPILOG, lint_command
 from hotprefix.app.model_commands import models_app
+from hotprefix.app.plan_command import PLAN_EPILOG, plan_command
 from hotprefix.app.prompts_judging import prompts_app
 from hotprefix.app.quality_command import QUALITY_EPILOG, quality_command
 from hotprefix.app.report_command import REPORT_EPILOG, report_command
@@ -52,6 +53,7 @@ def build_app() -> typer.Typer:
     app.command("explain", epilog=EXPLAIN_EPILOG)(explain_command)
     app.command("gate", epilog=GATE_EPILOG)(gate_command)
     app.command("report", epilog=REPORT_EPILOG)(report_command)
+    app.command("plan", epilog=PLAN_EPILOG)(plan_command)
     app.add_typer(prompts_app, name="prompts")
     app.command("quality", epilog=QUALITY_EPILOG)(quality_command)
     app.command("calibrate", epilog=CALIBRATE_EPILOG)(calibrate_command)

@@ -161,11 +161,11 @@ def _heading(plan: CapacityPlan, rules: list[dict[str, Any]] | None) -> str:
     chosen, wish = plan.chosen, plan.wish
     assert chosen is not None
     lines = [
-        f"From hotprefix plan: {plan.load.qps:g} requests/s, p{100 * wish.share:g} of the time to first token",
-        f"within {seconds(wish.target)}: {chosen.replicas} replicas with {size(chosen.memory)} for keys and "
-        "values each,",
-        f"routing {chosen.routing.value}. Scaled by the prompt tokens that a replica computes in a second, and",
-        "by its waiting line. Down goes slowly: a replica that goes takes its cache along.",
+        f"From hotprefix plan: {plan.load.qps:g} requests/s, p{100 * wish.share:g} of the time to first",
+        f"token within {seconds(wish.target)}: {chosen.replicas} replicas with {size(chosen.memory)} for "
+        "keys and values",
+        f"each, routing {chosen.routing.value}. Scaled by the prompt tokens that a replica computes in a",
+        "second, and by its waiting line. Down goes slowly: a replica that goes takes its cache along.",
     ]
     if rules is not None:
         lines += ["", "prometheus-adapter has to know both metrics:", ""]

@@ -39,6 +39,8 @@ def plan_capacity(
     search.run()
     chosen = search.best()
     if chosen is not None:
+        if chosen.replicas > 1:  # to say what one less would mean
+            search.simulate(chosen.memory, chosen.routing, chosen.replicas - 1)
         return _plan(search, ideal, chosen, None)
     fastest = search.fastest()
     why = (

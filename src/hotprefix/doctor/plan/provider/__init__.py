@@ -1,0 +1,1 @@
+"""Which of a vendor's caches is cheapest for a trace, and with how many markers."""
