@@ -219,7 +219,7 @@ class TestReuseStats:
             stats.ended(2, 4000)
             stats.reused(4, 900)
             stats.ended(6, 4000)
-        stats.learn([])
+        stats.learn([], [])
         return stats
 
     def test_before_anything_is_known_all_are_worth_the_same(self) -> None:
@@ -241,18 +241,18 @@ class TestReuseStats:
 
     def test_what_waits_still_counts_as_not_reused_so_far(self) -> None:
         values = []
-        for waiting in ([], [(2, 300.0)] * 5000):
+        for waiting in (0, 5000):
             stats = ReuseStats(self.CAPACITY, 8)
             for _ in range(500):
                 stats.reused(2, 200)
-            stats.learn(waiting)
+            stats.learn([2] * waiting, [300.0] * waiting)
             values.append(stats.value_of(2, 0))
         assert values[1] < values[0] / 2
 
     def test_old_samples_fade(self) -> None:
         stats = self.taught()
         for _ in range(100):
-            stats.learn([])
+            stats.learn([], [])
         assert max(max(row) for row in stats._reused) < 20
 
     def test_ages_beyond_the_last_are_one(self) -> None:

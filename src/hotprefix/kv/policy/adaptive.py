@@ -12,13 +12,12 @@ followed for a while, so the hits lost to plain LRU are bounded.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator
 
 from hotprefix.base.ids import BlockKey
 from hotprefix.kv.node import Node
 from hotprefix.kv.policy.base import CandidateHeap
 from hotprefix.kv.policy.lru_shadow import LruShadow
-from hotprefix.kv.policy.reuse_stats import ReuseStats, Sample
+from hotprefix.kv.policy.reuse_stats import ReuseStats
 
 MOST_USES = 3
 """More uses than these say nothing new."""
@@ -31,7 +30,7 @@ RANK_EVERY = 0.25
 """Both in capacities of ticks."""
 LEAST_LEARNED = 200
 """Ticks that learning waits for at least: a small cache would forget as fast as it learns."""
-MOST_BEHIND = 0.05
+MOST_BEHIND = 0.02
 MOST_AHEAD = 1.0
 """Hits, in capacities: so far behind LRU it is followed instead; more lead than this is forgotten."""
 FIRST_REST = 4
@@ -164,15 +163,16 @@ class AdaptivePolicy:
                 break
             self._stats.ended(kind, age)
             del gone[key]
-        self._stats.learn(self._waiting())
-
-    def _waiting(self) -> Iterator[Sample]:
-        for node, since in self._watched.items():
-            yield _kind(node, node.hits), self._now - since
-        for kind, since in self._gone.values():
-            yield kind, self._now - since
+        now = self._now
+        kinds = [_kind(node, node.hits) for node in self._watched]
+        ages = [now - since for since in self._watched.values()]
+        kinds += [kind for kind, _ in gone.values()]
+        ages += [now - since for _, since in gone.values()]
+        self._stats.learn(kinds, ages)
 
 
 def _kind(node: Node, hits: int) -> int:
     """The class of a node with so many hits since it was inserted."""
-    return 2 * min(MOST_USES, hits + (node.mark >> 1)) + (node.mark & 1)
+    mark = node.mark
+    uses = hits + (mark >> 1)
+    return 2 * (uses if uses < MOST_USES else MOST_USES) + (mark & 1)

@@ -7,7 +7,7 @@ not reused up to its age, so short waits do not look commoner than they are.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,9 +22,6 @@ DECAY = 0.95
 """What older samples weigh after each look at them."""
 _MOST_HAZARD = 0.999
 
-Sample = tuple[int, float]
-"""Class and age."""
-
 
 class ReuseStats:
     """Counts of reuse by class and age; `value_of` is what keeping a block of that class and age promises.
@@ -34,11 +31,13 @@ class ReuseStats:
     """
 
     def __init__(self, capacity: int, classes: int) -> None:
-        self._edges = [0.0, *(np.geomspace(FIRST_AGE, LAST_AGE, AGES) * capacity).tolist()]
-        self._reused = [[0.0] * AGES for _ in range(classes)]
-        self._ended = [[0.0] * AGES for _ in range(classes)]
-        # Before anything is known all are worth the same.
-        self._values = [[0.0] * (AGES + 1) for _ in range(classes)]
+        self._edges: list[float] = [0.0, *(np.geomspace(FIRST_AGE, LAST_AGE, AGES) * capacity).tolist()]
+        # The last column is for all ages beyond.
+        self._reused = [[0.0] * (AGES + 1) for _ in range(classes)]
+        self._ended = [[0.0] * (AGES + 1) for _ in range(classes)]
+        # By class: the value at each edge, and how it changes from there on. At first all are worth the same.
+        self._values: list[list[float]] = [[0.0] * (AGES + 1) for _ in range(classes)]
+        self._slopes: list[list[float]] = [[0.0] * (AGES + 1) for _ in range(classes)]
 
     @property
     def horizon(self) -> float:
@@ -47,31 +46,28 @@ class ReuseStats:
 
     def reused(self, kind: int, age: float) -> None:
         """A block of class `kind` was used again at `age`."""
-        self._reused[kind][self._step(age)] += 1
+        self._reused[kind][bisect_right(self._edges, age) - 1] += 1
 
     def ended(self, kind: int, age: float) -> None:
         """One was not, and nobody will look any more."""
-        self._ended[kind][self._step(age)] += 1
+        self._ended[kind][bisect_right(self._edges, age) - 1] += 1
 
     def value_of(self, kind: int, age: float) -> float:
         """Uses per block and tick that keeping promises."""
-        values, step = self._values[kind], self._step(age)
-        start = self._edges[step]
-        share = min(1.0, (age - start) / (self._edges[step + 1] - start))
-        return values[step] + share * (values[step + 1] - values[step])
+        step = bisect_right(self._edges, age) - 1
+        return self._values[kind][step] + (age - self._edges[step]) * self._slopes[kind][step]
 
-    def learn(self, waiting: Iterable[Sample]) -> None:
-        """Work out the values anew; `waiting` are samples that may be used again yet."""
-        reused, exposed = np.array(self._reused), np.array(self._ended)
-        for kind, age in waiting:
-            exposed[kind, self._step(age)] += 1
-        self._values = _indices(_hazards(reused, exposed), np.array(self._edges)).tolist()
-        for table in (self._reused, self._ended):
-            for row in table:
-                row[:] = [count * DECAY for count in row]
-
-    def _step(self, age: float) -> int:
-        return max(0, min(AGES, bisect_right(self._edges, age)) - 1)
+    def learn(self, kinds: Sequence[int], ages: Sequence[float]) -> None:
+        """Work out the values anew; the arguments are samples that may be used again yet."""
+        edges, reused, ended = np.array(self._edges), np.array(self._reused), np.array(self._ended)
+        steps = np.searchsorted(edges, np.array(ages, np.float64), side="right") - 1
+        np.add.at(ended, (np.array(kinds, np.int64), steps), 1)
+        values = _indices(_hazards(reused, ended), edges)
+        self._values = values.tolist()
+        slopes = np.diff(values, axis=1) / np.diff(edges)
+        self._slopes = np.hstack([slopes, np.zeros((len(values), 1))]).tolist()
+        self._reused = (reused * DECAY).tolist()
+        self._ended = [[count * DECAY for count in row] for row in self._ended]
 
 
 def _hazards(reused: NDArray[np.float64], ended: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -79,7 +75,8 @@ def _hazards(reused: NDArray[np.float64], ended: NDArray[np.float64]) -> NDArray
 
     A class leans on its pair (classes 2n and 2n + 1), a pair on all classes together.
     """
-    left = np.cumsum((reused + ended)[:, ::-1], axis=1)[:, ::-1]
+    left = np.cumsum((reused + ended)[:, ::-1], axis=1)[:, ::-1][:, :AGES]
+    reused = reused[:, :AGES]
     common = (reused.sum(0) + 1e-3) / (left.sum(0) + 1)
     paired = _leaning(reused[::2] + reused[1::2], left[::2] + left[1::2], common)
     return np.minimum(_MOST_HAZARD, _leaning(reused, left, np.repeat(paired, 2, axis=0)))
