@@ -19,6 +19,8 @@ from structlog import wrap_logger
 from structlog.testing import CapturingLogger
 
 from hotprefix.api.application import build_application
+from hotprefix.api.dashboard.recent import RecentRequests
+from hotprefix.api.identity import Doorman
 from hotprefix.api.inflight import InFlight
 from hotprefix.api.prefill import prefill_with
 from hotprefix.api.service import Service
@@ -118,6 +120,8 @@ async def in_process(
     clock: Clock | None = None,
     ledger: Ledger | None = None,
     state: Path | None = None,
+    recent: RecentRequests | None = None,
+    doorman: Doorman | None = None,
 ) -> AsyncIterator[Server]:
     inflight = InFlight(engine)
     log = CapturingLogger()
@@ -147,6 +151,8 @@ async def in_process(
             doctor=Doctor(SnapshotMemory(), caching, time, engine.evictions),
             ledger=ledger,
             sessions=sessions,
+            recent=recent,
+            doorman=doorman,
         )
         app = build_application(service)
         transport = httpx.ASGITransport(app=app)

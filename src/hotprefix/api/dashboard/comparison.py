@@ -117,13 +117,20 @@ def _words(old: Sequence[SnapshotBlock], new: Sequence[SnapshotBlock], at: Parti
         return {}  # other tokens for the same text, or a difference behind what is kept of it
     lead = before[max(0, char - CONTEXT) : char]
     return {
-        "char": char - sum(len(block.body.rendered) for block in new[start : at.block]),
+        "char": _offset(new[start : at.block + 1], char),
         "is_cut": char > CONTEXT or start > 0,
         "lead": lead,
         "pieces": _pieces(before[char : char + CONTEXT], after[char : char + CONTEXT]),
         "old_char": _character(before[char : char + 1]),
         "new_char": _character(after[char : char + 1]),
     }
+
+
+def _offset(blocks: Sequence[SnapshotBlock], char: int) -> int | None:
+    """The place of a character in the text that was sent for the last block; None if it isn't in there."""
+    last = blocks[-1].body
+    inside = char - sum(len(block.body.rendered) for block in blocks[:-1]) - len(last.lead)
+    return inside if inside >= 0 and not last.is_altered else None
 
 
 def _context_start(blocks: Sequence[SnapshotBlock], first: int) -> int:

@@ -19,7 +19,7 @@ from hotprefix.ledger.errors import RowRefused
 from hotprefix.ledger.row import LedgerRow
 
 _BEAT = 15.0
-"""Seconds of silence after which a comment is sent, and the key is looked up again."""
+"""Seconds of silence after which a comment is sent."""
 
 
 class LiveStream:
@@ -58,11 +58,10 @@ class LiveStream:
     async def _tell(self, scope: Scope, listener: Listener, send: Send) -> None:
         while True:
             rows, missed = await listener.take(self._beat)
-            if not rows:
-                try:
-                    self._gate.visitor(scope)
-                except (Forbidden, Unauthenticated):
-                    return
+            try:
+                self._gate.visitor(scope)
+            except (Forbidden, Unauthenticated):
+                return
             events = [_event("gap", {})] if missed else []
             events += [event for row in rows if (event := _told(row))]
             await send_events(send, b"".join(events) or b": still here\n\n")

@@ -94,7 +94,7 @@ function difference(detail) {
       { class: "place" },
       h("span", null, t("difference.path"), " ", h("code", { "data-path": "" }, told?.path ?? found.path)),
       h("span", null, t("difference.token"), " ", h("code", null, whole(told?.token ?? found.token))),
-      found?.char !== undefined && h("span", null, t("difference.char"), " ", h("code", { "data-char": "" }, whole(found.char))),
+      (found?.char ?? null) !== null && h("span", null, t("difference.char"), " ", h("code", { "data-char": "" }, whole(found.char))),
       detail.comparison && h("span", null, t("difference.age", { age: seconds(Math.max(0, detail.comparison.seconds)) })),
     ),
     words ? [side("old", words), side("new", words), characters(found)] : h("p", { class: "note" }, hidden(told, found)),

@@ -19,10 +19,11 @@ export function scenesView() {
 
 function table(kind, groups) {
   const isScene = kind === "scenes";
+  const title = t(isScene ? "scenes.title" : "prompts.title");
   const last = isScene ? [["worst", "wide"], ["seen", "num wide"]] : [];
   return panel(
     "w12",
-    t(`${kind}.title`),
+    title,
     null,
     h(
       "div",
@@ -30,7 +31,7 @@ function table(kind, groups) {
       h(
         "table",
         null,
-        h("caption", { class: "unseen" }, t(`${kind}.title`)),
+        h("caption", { class: "unseen" }, title),
         columns([isScene ? "scene" : "named-prompt"], ["requests", "num"], ["prompt", "num"], ["rate", "num"], ["", ""], ["lost", "num"], ["ttft-mean", "num wide"], ["cost", "num wide"], ...last),
         h("tbody", null, groups.toSorted((a, b) => b.prompt - a.prompt).map((group) => row(group, isScene))),
       ),
