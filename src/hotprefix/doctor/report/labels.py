@@ -40,14 +40,15 @@ _EPOCH_MILLIS = 1e11
 def label(call: Call, holders: Iterable[Json]) -> None:
     """Fill in what is not known yet from `holders`: the first that has it wins."""
     for holder in holders:
-        found = [(*_INDEX[key], key, value) for key, value in holder.items() if key in _INDEX]
-        for _, name, key, value in sorted(found, key=_rank):
+        told = holder.keys() & _INDEX.keys()
+        for key in sorted(told, key=_rank) if len(told) > 1 else told:
+            name = _INDEX[key][1]
             if getattr(call, name) is None:
-                _set(call, name, key, value)
+                _set(call, name, key, holder[key])
 
 
-def _rank(found: tuple[int, str, str, Any]) -> int:
-    return found[0]
+def _rank(key: str) -> tuple[int, str]:
+    return _INDEX[key]
 
 
 def _set(call: Call, name: str, key: str, value: Any) -> None:
@@ -114,11 +115,6 @@ def headers_of(holder: Json) -> dict[str, Any]:
             str(one.get("name")): one.get("value") for one in found if isinstance(one, dict) and "name" in one
         }
     return {str(name).lower(): value for name, value in found.items()} if isinstance(found, dict) else {}
-
-
-def mapping(holder: Json, names: Iterable[str]) -> Json:
-    """The first of `names` that holds an object; empty if none does."""
-    return next((found for name in names if isinstance(found := holder.get(name), dict)), {})
 
 
 def _text_of(holder: Json, names: Iterable[str]) -> str | None:

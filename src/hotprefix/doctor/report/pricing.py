@@ -52,7 +52,8 @@ Notes = tuple[tuple[Trouble, str], ...]
 
 
 class Pricing:
-    """Prices calls, and notes what is doubtful in that. `profile` prices all of them, else each has the table that its vendor had on its day."""
+    """Prices calls, and notes what is doubtful in that. `profile` prices all of them, else each has the table
+    that its vendor had on its day."""
 
     def __init__(self, book: ProfileBook, troubles: Troubles, profile: str | None = None) -> None:
         self._book = book

@@ -12,7 +12,7 @@ from hotprefix.doctor.report.call import Call
 from hotprefix.doctor.report.columns import SCHEMA, aligned, frame_of
 from hotprefix.doctor.report.trouble import Trouble, Troubles
 
-_CHUNK = 50_000
+_CHUNK = 20_000
 _IDENTITY = ("source", "request_id", "at", "prompt", "read", "output")
 
 
@@ -106,10 +106,12 @@ class CallTable:
 
     def _without_repeats(self, calls: pl.LazyFrame) -> pl.LazyFrame:
         named = calls.filter(pl.col("request_id").is_not_null() & pl.col("at").is_not_null())
+        prints = named.select(print=pl.struct(_IDENTITY).hash(0))
+        distinct = prints.select(pl.col("print").n_unique()).collect(engine="streaming").item()
+        if distinct == _height(named):
+            return calls
         kept = named.unique(subset=list(_IDENTITY), keep="any")
         repeated = _height(named) - _height(kept)
-        if not repeated:
-            return calls
         self._troubles.add(Trouble.REPEATED, count=repeated)
         rest = calls.filter(pl.col("request_id").is_null() | pl.col("at").is_null())
         return pl.concat([rest, kept])

@@ -20,7 +20,7 @@ from hotprefix.doctor.report.answer import (
 )
 from hotprefix.doctor.report.bodies import BodySpool
 from hotprefix.doctor.report.call import Call, Source
-from hotprefix.doctor.report.labels import headers_of, label, mapping, read_verdict
+from hotprefix.doctor.report.labels import headers_of, label, read_verdict
 from hotprefix.doctor.report.prints import print_body
 from hotprefix.doctor.report.trouble import Trouble, Troubles
 from hotprefix.doctor.report.usage import BrokenUsage, Json, Usage
@@ -178,20 +178,32 @@ def _usage(answer: Answer, place: Place, troubles: Troubles) -> Usage:
 
 
 def _describe(call: Call, document: Json, recorded: Recorded | None) -> None:
-    body = recorded.body if recorded is not None else {}
-    sent = dict(recorded.headers) if recorded is not None and recorded.headers else headers_of(document)
-    inner = mapping(document, ("request",))
-    got = mapping(document, ("response",))
-    replied = headers_of(got) or headers_of({"headers": document.get("response_headers")})
-    label(call, (document, mapping(document, ("metadata",)), inner, sent, mapping(body, ("metadata",))))
+    label(call, _holders(document, recorded))
+    response = document.get("response")
+    replied = headers_of(response) if isinstance(response, dict) else {}
+    if not replied and "response_headers" in document:
+        replied = headers_of({"headers": document["response_headers"]})
     if replied:
         read_verdict(call, replied)
     if recorded is not None:
-        call.session = call.session or recorded.session or _conversation(body)
+        call.session = call.session or recorded.session or _conversation(recorded.body)
         call.first_token = recorded.first_token if call.first_token is None else call.first_token
-    url = document.get("url") or inner.get("url") or document.get("base_url")
-    if url and call.provider is None:
-        call.provider = provider_of_url(str(url))
+    inner = document.get("request")
+    url = document.get("url") or (inner.get("url") if isinstance(inner, dict) else None)
+    if call.provider is None and (url or document.get("base_url")):
+        call.provider = provider_of_url(str(url or document["base_url"]))
+
+
+def _holders(document: Json, recorded: Recorded | None) -> list[Json]:
+    """Where labels may stand, the closest to the log's own first."""
+    holders = [document, *(found for name in ("metadata", "request") if (found := document.get(name)))]
+    if recorded is not None and recorded.headers:
+        holders.append(recorded.headers)
+    elif "headers" in document:
+        holders.append(headers_of(document))
+    if recorded is not None and recorded.body.get("metadata"):
+        holders.append(recorded.body["metadata"])
+    return [holder for holder in holders if isinstance(holder, dict)]
 
 
 def provider_of_url(url: str) -> str | None:
