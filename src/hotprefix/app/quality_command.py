@@ -57,7 +57,7 @@ def quality_command(
         Path | None, typer.Option("--calibration", help="File of 'hotprefix calibrate' for mixed.")
     ] = None,
     documents: Annotated[int, typer.Option("--documents", help="Documents to measure with.", min=1)] = 8,
-    prefix: Annotated[int, typer.Option("--prefix", help="Tokens prefilled of each.", min=64)] = 1024,
+    prefix: Annotated[int, typer.Option("--prefix", help="Tokens prefilled of each.", min=64)] = 1536,
     scored: Annotated[int, typer.Option("--scored", help="Tokens predicted behind them.", min=2)] = 384,
     out: Annotated[Path, typer.Option("--out", "-o", help="Folder for results.")] = Path("quality"),
     plots: Annotated[bool, typer.Option(help="Write an HTML page with plots.")] = True,

@@ -16,7 +16,7 @@ class QualitySizes:
     texts of `prefix` tokens with facts in them."""
 
     documents: int = 8
-    prefix: int = 1024
+    prefix: int = 1536
     scored: int = 384
     haystacks: int = 3
 
