@@ -86,17 +86,17 @@ def verdicts_of(lines: Sequence[Line], is_judged: bool) -> tuple[Verdict, ...]:
         kl, top = int8.summary.kl_mean.value, int8.summary.same_top.value
         judge("int8: mean KL at most 5e-4", f"{kl:.1e}", kl <= 5e-4)
         judge("int8: same top token at least 99 %", f"{top:.2%}", top >= 0.99)
-        judge("int8: at least 1.9 times smaller", f"{int8.ratio or 0:.2f}", (int8.ratio or 0) >= 1.9)
+        judge("int8: at least 1.9 times smaller", f"{int8.ratio or 0:.3f}", (int8.ratio or 0) >= 1.9)
     if layered is not None:
         judge(
-            "layered: at least 1.75 times smaller", f"{layered.ratio or 0:.2f}", (layered.ratio or 0) >= 1.75
+            "layered: at least 1.75 times smaller", f"{layered.ratio or 0:.3f}", (layered.ratio or 0) >= 1.75
         )
         if int8 is not None:
             pair = (layered.summary.kl_mean.value, int8.summary.kl_mean.value)
             judge("layered: KL no worse than int8", f"{pair[0]:.1e} and {pair[1]:.1e}", pair[0] <= pair[1])
     if mixed is not None:
         ppl = mixed.summary.ppl_ratio.value - 1
-        judge("mixed: at least 3 times smaller", f"{mixed.ratio or 0:.2f}", (mixed.ratio or 0) >= 3)
+        judge("mixed: at least 3 times smaller", f"{mixed.ratio or 0:.3f}", (mixed.ratio or 0) >= 3)
         judge("mixed: perplexity at most +0.5 %", f"{ppl:+.2%}", ppl <= 0.005)
         rivals = [line for line in by_name.values() if line.name in UNIFORM]
         for rival in rivals:
