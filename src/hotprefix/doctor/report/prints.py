@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -12,6 +13,7 @@ from hotprefix.doctor.report.call import Call
 from hotprefix.doctor.report.usage import Json
 
 _WORDS = 80
+_DIGITS = re.compile(r"\d+")
 _SYSTEM = ("system", "developer")
 
 
@@ -27,8 +29,11 @@ def print_body(call: Call, body: Json) -> None:
 
 
 def shortened(text: str) -> str | None:
-    """The first words of a text, in one line; None if there are none."""
-    line = " ".join(text[: 4 * _WORDS].split())
+    """The first words of a text, in one line; None if there are none.
+
+    Digits show as #, so that prompts which differ in a clock or a number are one prompt.
+    """
+    line = _DIGITS.sub("#", " ".join(text[: 4 * _WORDS].split()))
     clean = line.encode("utf-8", "replace").decode()
     return (clean if len(clean) <= _WORDS else clean[: _WORDS - 1] + "…") or None
 
