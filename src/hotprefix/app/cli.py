@@ -22,6 +22,7 @@ from hotprefix.app.model_commands import models_app
 from hotprefix.app.plan_command import PLAN_EPILOG, plan_command
 from hotprefix.app.prompts_judging import prompts_app
 from hotprefix.app.quality_command import QUALITY_EPILOG, quality_command
+from hotprefix.app.replay_command import REPLAY_EPILOG, replay_command
 from hotprefix.app.report_command import REPORT_EPILOG, report_command
 from hotprefix.app.serve_command import SERVE_EPILOG, serve_command
 from hotprefix.app.tune_command import TUNE_EPILOG, tune_command
@@ -53,6 +54,7 @@ def build_app() -> typer.Typer:
     app.command("explain", epilog=EXPLAIN_EPILOG)(explain_command)
     app.command("gate", epilog=GATE_EPILOG)(gate_command)
     app.command("report", epilog=REPORT_EPILOG)(report_command)
+    app.command("replay", epilog=REPLAY_EPILOG)(replay_command)
     app.command("plan", epilog=PLAN_EPILOG)(plan_command)
     app.add_typer(prompts_app, name="prompts")
     app.command("quality", epilog=QUALITY_EPILOG)(quality_command)
