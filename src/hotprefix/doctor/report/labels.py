@@ -117,11 +117,6 @@ def headers_of(holder: Json) -> dict[str, Any]:
     return {str(name).lower(): value for name, value in found.items()} if isinstance(found, dict) else {}
 
 
-def mapping(holder: Json, names: Iterable[str]) -> Json:
-    """The first of `names` that holds an object; empty if none does."""
-    return next((found for name in names if isinstance(found := holder.get(name), dict)), {})
-
-
 def _text_of(holder: Json, names: Iterable[str]) -> str | None:
     return next((text for name in names if (text := _text(holder.get(name))) is not None), None)
 
