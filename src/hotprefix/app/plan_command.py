@@ -204,7 +204,7 @@ def plan_command(
     html: Annotated[Path | None, _option("Write a page with plots.", dir_okay=False)] = None,
     as_json: Annotated[bool, _option("Print JSON.", "--json")] = False,
 ) -> None:
-    """Plan servers for a load and a time to first token; or find the cheapest way to use a vendor's caches."""
+    """Plan servers for a load and a time to first token; or find the cheapest use of a vendor's caches."""
     if (qps is None or target is None) and profile is None:
         raise typer.BadParameter("give --qps and --target-p95, or --profile for a vendor's caches")
     outputs = _Outputs(

@@ -9,7 +9,7 @@ from typing import Any
 from hotprefix.doctor.place import Place
 from hotprefix.doctor.reading import recorded_of
 from hotprefix.doctor.report.call import Call, Source
-from hotprefix.doctor.report.labels import headers_of, label, mapping
+from hotprefix.doctor.report.labels import headers_of, label
 from hotprefix.doctor.report.opening import Form, documents, form_of
 
 FAILED = "error"
@@ -27,17 +27,21 @@ def failed_calls(log: str) -> Iterator[Call]:
             continue
         recorded = recorded_of(document, Place(log, line))
         body: Mapping[str, Any] = recorded.body if recorded is not None else {}
-        inner = mapping(document, ("request",))
+        inner = _inner(document, ("request",))
         sent = headers_of(document) or headers_of(inner)
         call = Call(Source.OPENAI_CHAT, finish=FAILED)
-        label(call, (document, mapping(document, ("metadata",)), inner, sent, mapping(body, ("metadata",))))
+        label(call, (document, _inner(document, ("metadata",)), inner, sent, _inner(body, ("metadata",))))
         if call.prompt_name is not None:
             yield call
 
 
+def _inner(holder: Mapping[str, Any], names: tuple[str, ...]) -> Mapping[str, Any]:
+    return next((found for name in names if isinstance(found := holder.get(name), Mapping)), {})
+
+
 def _is_failure(document: Mapping[str, Any]) -> bool:
-    answer = mapping(document, _ANSWERS)
-    return any(_says_failure(part) for part in (document, answer, mapping(answer, ("body",))))
+    answer = _inner(document, _ANSWERS)
+    return any(_says_failure(part) for part in (document, answer, _inner(answer, ("body",))))
 
 
 def _says_failure(part: Mapping[str, Any]) -> bool:
