@@ -1,7 +1,7 @@
 // What buttons, fields and keys do. Everything on the page that acts says so in `data-act`.
 
 import { key } from "./api.js";
-import { RANGES, TABS, address, state, store } from "./state.js";
+import { RANGES, TABS, state, store } from "./state.js";
 import { chosenLanguage, speak, t } from "./words.js";
 
 const THEMES = ["auto", "light", "dark"];
@@ -173,9 +173,4 @@ function pointedAt(event) {
 /** For those who listen to the page. */
 export function say(text) {
   document.getElementById("announce").textContent = text;
-}
-
-export function goTo(changes) {
-  const next = address(changes);
-  if (next !== location.hash) location.hash = next;
 }

@@ -1,9 +1,9 @@
 // The page: asks for what the current view shows, and draws it anew when something has changed.
 
-import { goTo, say, wire } from "./actions.js";
+import { say, wire } from "./actions.js";
 import { Refused, ask, key, listen } from "./api.js";
 import { show } from "./dom.js";
-import { isChosen, question, readAddress, state } from "./state.js";
+import { address, isChosen, question, readAddress, state } from "./state.js";
 import { cachesView } from "./view_caches.js";
 import { detailView } from "./view_detail.js";
 import { frame, helpView } from "./view_frame.js";
@@ -33,7 +33,7 @@ const page = {
     await speak(chosenLanguage());
     readAddress();
     wire(this);
-    window.addEventListener("hashchange", () => this.moved());
+    window.addEventListener("popstate", () => this.moved());
     window.addEventListener("resize", () => this.draw());
     document.addEventListener("visibilitychange", () => !document.hidden && this.reload());
     setInterval(() => this.beat(), ENGINE);
@@ -59,7 +59,13 @@ const page = {
     await this.reload();
   },
 
-  go: goTo,
+  /** Look at something else. At once: the next key may come before an event would. */
+  go(changes) {
+    const next = address(changes);
+    if (next === location.hash) return;
+    history.pushState(null, "", next);
+    this.moved();
+  },
 
   /** The address has changed. */
   moved() {
@@ -163,6 +169,7 @@ const page = {
   /** Hear of requests as they end, for as long as the page is live; come back when the line breaks. */
   async connect() {
     this._stream?.abort();
+    state.link = "wait";
     if (!state.isLive || state.visitor?.state !== "open") {
       this.draw();
       return;
