@@ -19,7 +19,7 @@ class TopLimits:
     `tail` are the blocks whose tokens are given, of the beginning and the end of each path."""
 
     paths: int = 20
-    visits: int = 10_000
+    visits: int = 2_500
     head: int = 16
     tail: int = 2
 

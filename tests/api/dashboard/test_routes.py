@@ -133,6 +133,14 @@ async def test_prefixes_of_a_tenant_are_its_own(home: Site) -> None:
     assert [one["head"] for one in (await home.ask("prefixes", ops, tenant="acme"))["prefixes"]] == ["mine"]
 
 
+async def test_the_engine_is_not_asked_again_at_once(home: Site) -> None:
+    home.server.engine.paths = [path_of(home, "x", "first")]
+    first = await home.ask("prefixes")
+    home.server.engine.paths = []
+    assert await home.ask("prefixes") == first
+    assert (await home.ask("prefixes", redact="1"))["prefixes"] == []  # another question
+
+
 async def test_caches_of_a_tenant_are_its_own(home: Site) -> None:
     ops, acme, other = home.key("ops", admin=True), home.key("acme"), home.key("other")
     document = {"name": "rules", "ttl": 600, "messages": conversation("x")[:1]}

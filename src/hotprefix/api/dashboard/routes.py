@@ -51,7 +51,7 @@ class Dashboard:
         self._recent = recent
         self._store = store
         self._gate = Gate(service.doorman)
-        self._prefixes = PrefixView(service.engine, recent, service.workers)
+        self._prefixes = PrefixView(service.engine, recent, service.workers, service.clock)
         self._holdings = Holdings(
             service.named, service.caching.book, service.sessions, recent, service.clock
         )

@@ -202,7 +202,8 @@ const page = {
     }
     this.drawSoon();
     // Sums come from the server: asked for soon, and never more than a quarter of the time.
-    if (event !== "open" || !wasOn) this.later(Math.max(SOON, 3 * this._took));
+    const isPast = state.tab !== "prefixes" && state.tab !== "caches";
+    if (isPast && (event !== "open" || !wasOn)) this.later(Math.max(SOON, 3 * this._took));
   },
 
   async openDetail() {
