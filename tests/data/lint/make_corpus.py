@@ -1,7 +1,8 @@
 """Writes corpus/*.jsonl from scenes.yaml: requests as well-kept applications send them, in four dialects.
 
-Dates, times, ids, hashes and versions are all over them, where they belong: in rules that never change, in documents,
-in what people say. Run it again after a change of scenes.yaml: python tests/data/lint/make_corpus.py
+Dates, times, ids, hashes and versions are all over them, where they belong: in rules that never
+change, in documents, in what people say.
+Run it again after a change of scenes.yaml: python tests/data/lint/make_corpus.py
 """
 
 from __future__ import annotations
@@ -111,7 +112,7 @@ class Writer:
     def tools(self) -> list[dict[str, Any]]:
         return [_tool(name, self.scene["lang"]) for name in self.scene["tools"]]
 
-    def _slot(self, name: str) -> str:
+    def _slot(self, name: str) -> str:  # noqa: PLR0911 - one line for each kind
         pick, lang = self.random, self.scene["lang"]
         match name:
             case "n":

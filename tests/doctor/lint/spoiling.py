@@ -1,4 +1,4 @@
-"""Ways to spoil a well-formed request, each with the rule that must find it. None: not to be spoiled in this way."""
+"""Ways to spoil a well-formed request, each with the rule that must find it; None if one does not apply."""
 
 from __future__ import annotations
 

@@ -19,7 +19,8 @@ from hotprefix.profiles.loader import load_profiles
 Body = dict[str, Any]
 MARKER = {"type": "ephemeral"}
 RULES = "\n".join(
-    f"Rule {n}. Pallets of kind {n * 7} are weighed at gate {n % 9 + 1}, photographed, and stored in hall {n * 13 % 40}."
+    f"Rule {n}. Pallets of kind {n * 7} are weighed at gate {n % 9 + 1}, photographed, and stored in hall "
+    f"{n * 13 % 40}."
     for n in range(80)
 )
 """About two thousand tokens that never change."""
@@ -75,7 +76,7 @@ def fix_all(path: Path, **settings: Any) -> str:
     """The file as --fix leaves it."""
     check = linter(**settings)
     made = fixed(path, lambda copy: check.check_file(copy, known_as=path).findings)
-    return made.after if made is not None else path.read_text(encoding="utf-8")
+    return made.after if made is not None else path.read_bytes().decode()
 
 
 def chat(system: Any, *turns: Any, **more: Any) -> Body:

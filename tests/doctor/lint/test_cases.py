@@ -10,6 +10,7 @@ import pytest
 
 from hotprefix.doctor.lint.severity import Severity
 from hotprefix.doctor.text_model import TextModel
+from tests.api.scripted_engine import ByteTokenizer
 from tests.doctor.lint.support import (
     MARKER,
     RULES,
@@ -23,7 +24,6 @@ from tests.doctor.lint.support import (
     tool,
     write,
 )
-from tests.api.scripted_engine import ByteTokenizer
 
 TOOLS = [
     tool(name, item="string", hall="integer")

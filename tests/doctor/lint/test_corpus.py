@@ -1,4 +1,4 @@
-"""Well-formed requests get no finding at all; each of them spoiled in every way that it can be is found out."""
+"""Well-formed requests get no finding; each of them, spoiled in every way that it can be, is found out."""
 
 from __future__ import annotations
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
@@ -23,6 +24,7 @@ DATA_SUFFIXES = (".json", ".jsonl", ".ndjson", ".log", ".yaml", ".yml")
 _LINES = (".jsonl", ".ndjson", ".log")
 _YAML = (".yaml", ".yml")
 _DEEPEST = 3
+_LINE_END = re.compile("\n")
 
 ToolOrder = Callable[[Recorded], bool]
 """Whether the model of a request reads its tools first."""
@@ -70,7 +72,7 @@ class DataFile:
 
     @cached_property
     def _starts(self) -> list[int]:
-        return [0, *(at + 1 for at, mark in enumerate(self.text) if mark == "\n")]
+        return [0, *(match.end() for match in _LINE_END.finditer(self.text))]
 
     @cached_property
     def _whole(self) -> SpanNode | None:

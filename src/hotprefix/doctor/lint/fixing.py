@@ -47,6 +47,8 @@ def fixed(path: Path, check: Check) -> FixedFile | None:
     Each pass is checked anew on a copy beside it, so that fixes that touch one another are all made.
     """
     before = text = _read(path)
+    if text.startswith("\ufeff"):
+        return None  # positions are counted without the mark
     count = 0
     for _ in range(_MOST_PASSES):
         fixes = [finding.fix for finding in _checked(path, text, before, check) if finding.fix is not None]

@@ -82,12 +82,23 @@ class _Reader:
                 self._set[name] = value
             case nodes.Macro() | nodes.Import() | nodes.FromImport():
                 return
-            case nodes.If() | nodes.For():
-                for inner in (*node.body, *getattr(node, "elif_", ()), *node.else_):
+            case nodes.If():
+                for inner in (*node.body, *node.elif_, *node.else_):
                     self._node(inner)
+            case nodes.For():
+                self._loop(node)
             case _:
                 for child in node.iter_child_nodes(exclude=("test", "iter", "target")):
                     self._node(child)
+
+    def _loop(self, node: nodes.For) -> None:
+        start = len(self._text)
+        for inner in (*node.body, *node.else_):
+            self._node(inner)
+        if self._cause(node.iter, 0) is Cause.ORDER and len(self._text) > start:
+            shown = _code(node.iter)
+            place = node.lineno, self._column(node.lineno, shown)
+            self._suspects.append(Suspect(Cause.ORDER, start, len(self._text), shown, *place))
 
     def _output(self, node: nodes.Node) -> None:
         if isinstance(node, nodes.TemplateData):

@@ -32,7 +32,7 @@ class Measure:
         """Its tokens, or what stands for them."""
         try:
             return self._ids(text)
-        except InvalidRequest:  # half of a character
+        except (InvalidRequest, UnicodeEncodeError):  # half of a character
             return self._ids(text.encode("utf-8", "replace").decode())
 
 

@@ -76,9 +76,19 @@ class Observer:
     _salts: dict[tuple[str, bytes, bytes], list[tuple[str, Place]]] = field(default_factory=dict)
     _markers: MarkerWatch = field(default_factory=MarkerWatch)
     _contexts: dict[int, Context] = field(default_factory=dict)
+    _first: Context | None = None
 
     def look(self, context: Context) -> Iterator[LintFinding]:
         """Findings about this request and an earlier one."""
+        if self._first is None and not self._seen:
+            self._first = context  # a file with one request needs no comparing
+            return
+        if self._first is not None:
+            first, self._first = self._first, None
+            yield from self._look(first)
+        yield from self._look(context)
+
+    def _look(self, context: Context) -> Iterator[LintFinding]:
         path, session = session_of(context.request)
         taken = take(context, len(self._seen), session)
         place = context.request.recorded.place

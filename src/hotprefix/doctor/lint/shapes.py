@@ -35,7 +35,7 @@ _MOMENT = (
 _DAY = rf"(?:{_WEEKDAY},?\s*)?{_DATE}(?:\s*{_WEEKDAY})?"
 
 _TIME_CUE = (
-    r"(?:\b(?:current|present|local|server|system|request|report(?:ing)?)\s+(?:date\s*(?:and|&|/|-)\s*time|date|"
+    r"(?:\b(?:current|present|local|server|system|request|report(?:ing)?)[\s_-]+(?:date\s*(?:and|&|/|-)\s*time|date|"
     r"time\s?stamp|time|datetime)\b|\bnow\b|\btoday(?:'s date)?\b|\bthe (?:time|date) is\b"
     r"|\bit is(?: now| currently)\b|\btime\s?stamp\b"
     r"|(?:当前|现在|目前|此刻|今天|请求|报告|系统|服务器|北京)(?:的)?(?:系统)?"
@@ -51,7 +51,7 @@ _ID_CUE = (
     r"[ _-]?(?:id|uuid|identifier|no|number)|\b(?:session|request|trace|nonce)|\bcache[- _]?bust\w*"
     r"|(?:会话|请求|用户|客户|对话|追踪|流水|设备)\s*(?:ID|Id|id|编号|号|标识))"
 )
-_ID_GAP = r"[\"'`*_]{0,3}\s{0,2}(?:[:：=]|是|为|is)\s{0,2}[\"'`*_(<]{0,3}"
+_ID_GAP = r"[\"'`*_]{0,3}\s{0,2}(?:(?:is\s?)?[:：=]|是|为|is)\s{0,2}[\"'`*_(<]{0,3}"
 _SHARED = r"(?!/(?:workspaces?|app|repo|src|code|testbed|mnt/data|tmp|root|project|sandbox)\b)"
 """Folders of containers, which are the same for everybody."""
 _PATH = rf"{_SHARED}(?:[A-Za-z]:\\|/|~/)[\w.@~/\\-]{{2,}}"
@@ -86,13 +86,12 @@ _SHARED_HOMES = re.compile(
     re.IGNORECASE,
 )
 _EXAMPLE = re.compile(
-    r"\bexamples?\b|\bfor instance\b|\bsample\b|^\s*(?:Q|A|Input|Output)\s*[:：]|例如|示例|比如|样例|例子|输入[:：]|输出[:：]",
+    r"\bexamples?\b|\bfor instance\b|\bsample\b|^\s*(?:Q|A|Input|Output)\s*[:：]"
+    r"|例如|示例|比如|样例|例子|输入[:：]|输出[:：]",
     re.IGNORECASE | re.MULTILINE,
 )
 """Words that announce examples for the rest of a paragraph."""
-_SUPPOSED = re.compile(
-    r"\be\.g\.|\bsuch as\b|\bif (?:it|today|the)\b|\bformat\b|格式|假设|如果", re.IGNORECASE
-)
+_SUPPOSED = re.compile(r"\be\.g\.|\bsuch as\b|\b(?:if|when)\b|\bformat\b|格式|假设|如果", re.IGNORECASE)
 """Words that suppose something, for the rest of a sentence."""
 _SENTENCE = re.compile(r"[.!?;](?=\s)|[。！？；\n]")
 _BEFORE_AN_EXAMPLE = 160

@@ -35,14 +35,19 @@ def take(context: Context, number: int, scene: str) -> Taken:
     """Remember a request as the `number`-th; without a tokenizer, pieces of text stand for tokens."""
     spans, text, ids = [], [], array("i")
     paths: dict[str, str] = {}
-    size = 0
+    size, message = 0, None
     for block in context.request.blocks:
         path = _short(block)
         paths[path] = block.path
         content = ContentBlock(path, block.role or "user", block.text)
-        ids.extend(context.ruler.measure.ids(block.text))
-        size += len(block.text)
-        text.append(block.text)
+        # A call is told by its text, which is JSON from the first character on.
+        is_first = block.message != message and not block.text.startswith("{")
+        lead = f"<{content.role}>\n" if is_first else ""
+        message = block.message
+        for piece in (lead, block.text):
+            ids.extend(context.ruler.measure.ids(piece))
+            size += len(piece)
+            text.append(piece)
         spans.append(BlockSpan(content, size, len(ids)))
     prompt = SpannedPrompt("".join(text), tuple(ids), tuple(spans))
     settings = context.request.settings

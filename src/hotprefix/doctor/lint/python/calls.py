@@ -96,7 +96,13 @@ class Calls:
     ) -> Value | None:
         """Messages and lists of messages."""
         if _last(node) == "from_messages" and args:
-            return messages_of(args[0])
+            made = messages_of(args[0])
+            for item in made.items or ():
+                content = (item.members or {}).get("content")
+                if content is not None and content.text is not None and item.members is not None:
+                    place = self._module.place(content.node) if content.node is not None else (0, 0)
+                    item.members["content"] = strings.named_holes(content, *place)
+            return made
         message = message_of(dotted or _last(node), args, named, node)
         if message is not None:
             self._sinks.written(message)

@@ -160,10 +160,10 @@ class Program:
                 self._block(node.body, frame)
             case ast.Try() | ast.TryStar():
                 self._block(node.body, frame)
-                self._ways([handler.body for handler in node.handlers], frame)
+                self._ways([[], *(handler.body for handler in node.handlers)], frame)
                 self._block([*node.orelse, *node.finalbody], frame)
             case ast.Match():
-                self._ways([case.body for case in node.cases], frame)
+                self._ways([[], *(case.body for case in node.cases)], frame)
 
     def _ways(self, bodies: Sequence[list[ast.stmt]], frame: _Frame) -> None:
         outer, ways = frame.scope, []

@@ -32,7 +32,8 @@ def read_python(
 ) -> tuple[Iterable[LintRequest], Suppressions]:
     """The requests that a program makes, and its comments for the linter. Raises `UnreadableFile`."""
     try:
-        text = path.read_text(encoding="utf-8")
+        with path.open(encoding="utf-8-sig", newline="") as stream:  # line ends count for fixes
+            text = stream.read()
         if not _WORTH_READING.search(text):
             return (), Suppressions("")
         module = read_module(text)

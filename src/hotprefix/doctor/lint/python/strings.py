@@ -7,8 +7,9 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
-from hotprefix.doctor.lint.python.value import Value, concatenated, joined, text_of
-from hotprefix.doctor.lint.suspect import Cause
+from hotprefix.doctor.lint.names import cause_of_name
+from hotprefix.doctor.lint.python.value import Value, concatenated, joined, text_of, unknown
+from hotprefix.doctor.lint.suspect import Cause, Suspect
 
 _FIELD = re.compile(r"\{\{|\}\}|\{(?P<name>[^{}!:]*)(?:![rsa])?(?::(?P<spec>[^{}]*))?\}")
 _PERCENT = re.compile(r"%%|%(?:\((?P<name>\w+)\))?[-+ #0]*(?:\d+|\*)?(?:\.\d+)?[sdrfixXeEgGca]")
@@ -36,6 +37,19 @@ def formatted(node: ast.AST, template: Value, args: Sequence[Value], named: Mapp
         return named.get(key)
 
     return _filled(node, template, _FIELD, fill)
+
+
+def named_holes(text: Value, line: int, column: int) -> Value:
+    """A template that is filled in elsewhere: its `{names}` say what with."""
+
+    def fill(match: re.Match[str]) -> Value | None:
+        if match["name"] is None:
+            return Value(text=match.group()[0])
+        cause = cause_of_name(match["name"])
+        found = [Suspect(cause, 0, 0, match.group(), line, column)] if cause is not None else []
+        return unknown(None, match["name"], found)
+
+    return _filled(text.node or ast.Constant(value=None), text, _FIELD, fill)
 
 
 def percent(node: ast.AST, template: Value, right: Value) -> Value:

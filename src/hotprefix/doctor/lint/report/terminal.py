@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from functools import cache
 from pathlib import Path
 
 from rich.console import Console
@@ -32,11 +31,12 @@ _AROUND = 40
 def show(report: LintReport, out: Console, language: Language, *, with_checklist: bool) -> None:
     """All findings, then how many there are."""
     shown: Counter[tuple[str, str]] = Counter()
+    lines = _Lines()
     for finding in report.findings:
         key = (finding.place.file, finding.rule.id)
         shown[key] += 1
         if shown[key] <= _MOST_ALIKE:
-            _show_finding(finding, out, language)
+            _show_finding(finding, out, language, lines)
     for (file, rule), count in shown.items():
         if count > _MOST_ALIKE:
             more = count - _MOST_ALIKE
@@ -48,19 +48,21 @@ def show(report: LintReport, out: Console, language: Language, *, with_checklist
     out.print(_summary(report, language))
 
 
-def _show_finding(finding: LintFinding, out: Console, language: Language) -> None:
-    head = Text(str(finding.place), "bold")
+def _show_finding(finding: LintFinding, out: Console, language: Language, files: _Lines) -> None:
+    head = Text()
+    head.append(str(finding.place), "bold")
     head.append(f"  {finding.rule.id} {finding.rule.name}", "dim")
     head.append(f"  {_said(_NAMES[finding.severity], language)}", _STYLES[finding.severity])
     if finding.times > 1:
         head.append(f"  ×{finding.times:,}", "dim")
     out.print(head, soft_wrap=True)
     out.print(Text("  " + _visible(finding.message(language))))
-    excerpt = finding.excerpt or _source_line(finding)
+    excerpt = finding.excerpt or _source_line(finding, files)
     if excerpt is not None:
         out.print(_quoted(excerpt), soft_wrap=True)
-    advice = Text("  → ", _STYLES[finding.severity])
-    advice.append(finding.advice(language), "default")
+    advice = Text()
+    advice.append("  → ", _STYLES[finding.severity])
+    advice.append(finding.advice(language))
     out.print(advice)
     out.print()
 
@@ -75,17 +77,18 @@ def _quoted(excerpt: Excerpt) -> Text:
             excerpt.text[excerpt.end :],
         )
     )
-    line = Text("  │ ", "dim")
-    line.append(before, "default")
+    line = Text()
+    line.append("  │ ", "dim")
+    line.append(before)
     line.append(inside, "bold reverse")
-    line.append(after, "default")
+    line.append(after)
     return line
 
 
-def _source_line(finding: LintFinding) -> Excerpt | None:
+def _source_line(finding: LintFinding, files: _Lines) -> Excerpt | None:
     """The line of the file, for what has no excerpt of its own."""
     place = finding.place
-    lines = _lines(place.file)
+    lines = files[place.file]
     if not 0 < place.line <= len(lines):
         return None
     line = lines[place.line - 1]
@@ -96,18 +99,23 @@ def _source_line(finding: LintFinding) -> Excerpt | None:
     return Excerpt(line[left : left + _WIDEST], max(0, start - left), max(0, end - left))
 
 
-@cache
-def _lines(file: str) -> tuple[str, ...]:
-    try:
-        return tuple(Path(file).read_text(encoding="utf-8", errors="replace").split("\n"))
-    except OSError:
-        return ()
+class _Lines(dict[str, list[str]]):
+    """The lines of files, read when first asked for."""
+
+    def __missing__(self, file: str) -> list[str]:
+        try:
+            found = Path(file).read_text(encoding="utf-8", errors="replace").split("\n")
+        except OSError:
+            found = []
+        self[file] = found
+        return found
 
 
 def _show_checklist(report: LintReport, out: Console, language: Language) -> None:
     for answer in checklist(report.findings):
-        line = Text("  ✓ ", "green") if answer.is_yes else Text("  ✗ ", "bold red")
-        line.append(_said(answer.asks, language), "default")
+        line = Text()
+        line.append(*(("  ✓ ", "green") if answer.is_yes else ("  ✗ ", "bold red")))
+        line.append(_said(answer.asks, language))
         if not answer.is_yes:
             line.append("  " + ", ".join(sorted({one.rule.id for one in answer.findings})), "dim")
         out.print(line)
@@ -125,12 +133,12 @@ def _summary(report: LintReport, language: Language) -> Text:
         f" in {_number(files, _FILE, language)}, {_number(requests, _REQUEST, language)}.",
         f",共 {files:,} 个文件、{requests:,} 个请求。",
     )
-    line = Text(
-        what + _said(where, language), _STYLES[max(counts, key=lambda one: one.rank)] if counts else "green"
-    )
+    style = _STYLES[max(counts, key=lambda one: one.rank)] if counts else "green"
+    line = Text()
+    line.append(what + _said(where, language), style)
     if fixes:
         can = Phrase(f" {fixes:,} can be fixed with --fix.", f"其中 {fixes:,} 处可用 --fix 修复。")
-        line.append(_said(can, language), "default")
+        line.append(_said(can, language))
     return line
 
 
