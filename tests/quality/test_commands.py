@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.testing import CliRunner, Result
@@ -11,6 +12,7 @@ from typer.testing import CliRunner, Result
 from hotprefix.app.cli import build_app
 from hotprefix.base.errors import HotprefixError, InvalidRequest
 from hotprefix.pages.codecs.calibration import load_calibration
+from hotprefix.quality.measure import Bench
 from tests.tiny_gguf import write_tiny_gguf
 
 SMALL = ("--documents", "2", "--prefix", "128", "--scored", "48")
@@ -84,3 +86,24 @@ def test_what_can_not_be_measured_is_said(folder: Path) -> None:
         hotprefix("quality", folder, *SMALL, "--codec", "int3", "--no-plots")
     with pytest.raises(HotprefixError, match="ask for fewer or shorter"):
         hotprefix("quality", folder, "--documents", "900", "--prefix", "2048", "--no-plots")
+
+
+def test_an_interruption_keeps_what_was_measured(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ctrl-C in the middle of the second document."""
+    treat, calls = Bench.treat, []
+
+    def interrupted(self: Bench, *arguments: Any) -> None:
+        calls.append(arguments)
+        if len(calls) == 2:
+            raise KeyboardInterrupt
+        treat(self, *arguments)
+
+    monkeypatch.setattr(Bench, "treat", interrupted)
+    options = ("--codec", "int8", "--precision", "none", "--no-plots", "--out", str(folder / "cut"))
+    result = hotprefix("quality", folder, *SMALL, *options)
+    assert result.exit_code == 130
+    assert "What was measured until now is kept" in result.stderr
+    card = json.loads((folder / "cut" / "quality.json").read_text(encoding="utf-8"))
+    lines = {line["name"]: line for line in card["lines"]}
+    assert lines["int8"]["summary"]["documents"] == 1
+    assert {verdict["is_met"] for verdict in card["verdicts"]} == {None}

@@ -61,7 +61,8 @@ def measure(request: Request) -> Card:
             run.run(bar)
         is_whole = True
     except KeyboardInterrupt:
-        console.print("[yellow]Stopped. What was measured is kept.[/]")
+        kept = "What was measured until now is kept." if run.lines else "Nothing was measured yet."
+        console.print(f"[yellow]Stopped. {kept}[/]")
         raise typer.Exit(130) from None
     finally:
         card = _card(run, manifest, request, is_judged=is_whole and request.is_judged)

@@ -93,15 +93,24 @@ class QualityRun:
         chunking: list[Shift] = []
         bench = Bench(model)
         self._progress.begin("Storage codecs", len(self._documents) * len(tallies))
-        for document in self._documents:
-            reading = bench.read(document, self._sizes.prefix)
-            references.keep(reading.reference)
-            again = bench.logits(document, self._sizes.prefix, chunk=_OTHER_CHUNK)
-            chunking.append(shift_of(document, self._sizes.prefix, reading.reference, again))
-            bench.treat(reading, tallies, self._progress.step)
-        self._needles(bench, tallies, words.block_size)
-        self.lines.append(Line("other chunking", Group.FLOOR, summarise(chunking)))
-        self.lines += [tally.line(treatment, self.raw_bytes_per_token) for treatment, tally in tallies]
+        try:
+            for document in self._documents:
+                reading = bench.read(document, self._sizes.prefix)
+                references.keep(reading.reference)
+                again = bench.logits(document, self._sizes.prefix, chunk=_OTHER_CHUNK)
+                chunking.append(shift_of(document, self._sizes.prefix, reading.reference, again))
+                bench.treat(reading, tallies, self._progress.step)
+            self._needles(bench, tallies, words.block_size)
+        finally:
+            # Also what was found before an interruption.
+            if chunking:
+                self.lines.append(Line("other chunking", Group.FLOOR, summarise(chunking)))
+            self._add(tallies)
+
+    def _add(self, tallies: Sequence[tuple[Treatment, Tally]]) -> None:
+        self.lines += [
+            tally.line(treatment, self.raw_bytes_per_token) for treatment, tally in tallies if tally.shifts
+        ]
 
     def _needles(self, bench: Bench, tallies: Sequence[tuple[Treatment, Tally]], slots: int) -> None:
         # Questions begin with a block of their own.
@@ -139,9 +148,11 @@ class QualityRun:
         tallies = [(treatment, Tally()) for treatment in treatments]
         bench = Bench(model)
         self._progress.begin("As served", len(self._documents) * len(tallies))
-        for document in self._documents:
-            bench.treat(bench.read(document, self._sizes.prefix), tallies, self._progress.step)
-        self.lines += [tally.line(treatment, self.raw_bytes_per_token) for treatment, tally in tallies]
+        try:
+            for document in self._documents:
+                bench.treat(bench.read(document, self._sizes.prefix), tallies, self._progress.step)
+        finally:
+            self._add(tallies)
 
     def _storing(
         self, names: Sequence[str], words: KvFormat, rotary: Rotary | None, group: Group
