@@ -80,7 +80,7 @@ class Fleet:
         self._router = build_router(settings.routing, self._replicas, block * times.prompt.computed)
         self._waits, self._works = array("d"), array("d")
         self._seen = self._tokens = self._hits = self._missed = 0
-        self._busy = self._last = 0.0
+        self._busy = self._first = self._last = 0.0
 
     def serve(self, request: TraceRequest) -> None:
         """Take one request."""
@@ -96,11 +96,13 @@ class Fleet:
             start = max(now, free[0])
             heapq.heapreplace(free, start + work)
             replica.busy_until = free[0]
-        self._busy += alone
-        self._missed += prompt - hit
         self._last = now
         self._seen += 1
         if self._seen > self._skipped:
+            if not self._works:
+                self._first = now
+            self._busy += alone
+            self._missed += prompt - hit
             self._tokens += prompt
             self._hits += hit
             self._waits.append(start - now)
@@ -109,7 +111,7 @@ class Fleet:
     def outcome(self) -> FleetOutcome:
         """What happened so far."""
         settings = self.settings
-        seconds = max(self._last, 1e-9)
+        seconds = max(self._last - self._first, 1e-9)
         return FleetOutcome(
             settings,
             np.frombuffer(self._waits, dtype=np.float64),
