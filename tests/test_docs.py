@@ -77,7 +77,7 @@ def test_options_exist(page: Path) -> None:
     known = set().union(*commands().values()) | OTHERS | {"--help"}
     for code in code_of(page.read_text(encoding="utf-8")):
         for line in code.splitlines():
-            called = re.search(r"\bhotprefix ((?:models |keys public |keys )?[a-z]+)", line)
+            called = re.search(r"\bhotprefix ((?:models |keys public |keys |prompts )?[a-z]+)", line)
             if called and called[1] in commands():
                 allowed = commands()[called[1]] | OTHERS | {"--help"}
                 forwarded = "--server-option" in line
