@@ -13,6 +13,7 @@ from hotprefix import __version__
 from hotprefix.api.admin_desk import query_of
 from hotprefix.api.dashboard.comparison import comparison
 from hotprefix.api.dashboard.engine_state import engine_state
+from hotprefix.api.dashboard.errors import RequestNotFound
 from hotprefix.api.dashboard.figures import by_scene, summary
 from hotprefix.api.dashboard.gate import Gate, Visitor
 from hotprefix.api.dashboard.holdings import Holdings
@@ -24,7 +25,7 @@ from hotprefix.api.dashboard.static_files import StaticFiles
 from hotprefix.api.dashboard.stream import LiveStream
 from hotprefix.api.respond import send_bytes, send_json
 from hotprefix.api.service import Service
-from hotprefix.base.errors import Forbidden, InvalidRequest, RequestError, Unauthenticated, Unavailable
+from hotprefix.base.errors import Forbidden, InvalidRequest, Unauthenticated, Unavailable
 from hotprefix.ledger.errors import LedgerError
 from hotprefix.ledger.store import LedgerStore
 
@@ -34,13 +35,6 @@ _AT_ONCE = 2
 """Questions to the ledger at the same time: adding up a large one takes seconds."""
 _T = TypeVar("_T")
 Answer = Callable[[Visitor, Mapping[str, str], Scope], Awaitable[dict[str, Any]]]
-
-
-class RequestNotFound(RequestError):
-    """There is no request with this id, or it is another tenant's."""
-
-    status = 404
-    code = "request_not_found"
 
 
 class Dashboard:

@@ -81,8 +81,10 @@ function facts(detail) {
 }
 
 function difference(detail) {
-  const found = detail.comparison?.difference ?? null;
   const told = detail.divergence;
+  const seen = detail.comparison?.difference ?? null;
+  // Another model is another place than that of the words; then the ledger's own excerpt is shown.
+  const found = seen && (!told || told.token === seen.token) ? seen : null;
   if (!found && !told) return detail.comparison && h("section", null, h("h3", null, t("difference.title")), h("p", { class: "note" }, t("difference.none")));
   const words = found?.pieces ? found : excerptWords(told);
   return h(
@@ -103,13 +105,18 @@ function difference(detail) {
 
 /** Why there are no words. */
 function hidden(told, found) {
-  if (state.hidesText || state.visitor?.is_redacted || told?.before === "") return t("difference.hidden");
+  if (state.hidesText || state.visitor?.is_redacted || (told && isHidden(told))) return t("difference.hidden");
   return t(found ? "difference.tokens-only" : "difference.gone");
+}
+
+/** Lengths stand in the place of words where the server was told to keep none. */
+function isHidden({ before, after }) {
+  return (!before && !after) || /^<\d+ characters>$/.test(before || after);
 }
 
 /** From the few characters that the ledger keeps. */
 function excerptWords(told) {
-  if (!told || (!told.before && !told.after)) return null;
+  if (!told || isHidden(told)) return null;
   const [left, right] = [[...told.before], [...told.after]];
   let same = 0;
   while (same < Math.min(left.length, right.length) && left[same] === right[same]) same += 1;
