@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Iterator
@@ -31,6 +32,7 @@ from hotprefix.doctor.plan.provider.document import provider_facts
 from hotprefix.doctor.plan.result import CapacityPlan
 from hotprefix.doctor.plan.service import Measured, ServiceTimes, read_measured, service_times
 from hotprefix.doctor.plan.wish import PlanWish, Prices
+from hotprefix.doctor.plan.workers import Workers
 from hotprefix.profiles.loader import load_profiles
 from hotprefix.traces.lines import Advance
 from hotprefix.traces.routing import Routing
@@ -201,6 +203,7 @@ def plan_command(
     session_gap: Annotated[
         float, _time("Between starts of files that each begin at 0.", panel=_TRACE)
     ] = "0s",  # type: ignore[assignment]
+    jobs: Annotated[int | None, _option("Processes. Default: one for each core.", min=1)] = None,
     html: Annotated[Path | None, _option("Write a page with plots.", dir_okay=False)] = None,
     as_json: Annotated[bool, _option("Print JSON.", "--json")] = False,
 ) -> None:
@@ -236,7 +239,7 @@ def plan_command(
                 warmup / 100,
                 Prices(price_replica, price_gib, currency),
             )
-            planned = _plan(load, wish, times, bar)
+            planned = _plan(load, wish, times, bar, jobs or os.cpu_count() or 1)
             outputs.write(planned)
             facts |= plan_facts(planned)
             missed = planned.chosen is None
@@ -271,8 +274,9 @@ def _round(count: float) -> int:
     return int(-(-count // unit)) * unit
 
 
-def _plan(load: Load, wish: PlanWish, times: ServiceTimes, bar: _Bar) -> CapacityPlan:
-    return plan_capacity(load, wish, times, bar.advance, bar.begin)
+def _plan(load: Load, wish: PlanWish, times: ServiceTimes, bar: _Bar, jobs: int) -> CapacityPlan:
+    with Workers(jobs) as workers:
+        return plan_capacity(load, wish, times, bar.advance, bar.begin, workers)
 
 
 def _bought(

@@ -23,8 +23,8 @@ from tests.doctor.plan.traces import apps, load
 
 _SPEC = {
     "scaleTargetRef": dict, "pollingInterval": int, "cooldownPeriod": int, "initialCooldownPeriod": int,
-    "idleReplicaCount": int, "minReplicaCount": int, "maxReplicaCount": int, "fallback": dict, "advanced": dict,
-    "triggers": list,
+    "idleReplicaCount": int, "minReplicaCount": int, "maxReplicaCount": int, "fallback": dict,
+    "advanced": dict, "triggers": list,
 }  # fmt: skip
 """Fields of a ScaledObject's spec, as its custom resource definition names them (keda.sh/v1alpha1)."""
 _TRIGGER = {
@@ -32,8 +32,8 @@ _TRIGGER = {
     "authenticationRef": dict,
 }  # fmt: skip
 _PROMETHEUS = {
-    "serverAddress", "query", "threshold", "activationThreshold", "namespace", "customHeaders", "ignoreNullValues",
-    "queryParameters", "unsafeSsl", "timeout", "authModes", "cortexOrgID",
+    "serverAddress", "query", "threshold", "activationThreshold", "namespace", "customHeaders",
+    "ignoreNullValues", "queryParameters", "unsafeSsl", "timeout", "authModes", "cortexOrgID",
 }  # fmt: skip
 """What KEDA's scaler for Prometheus reads; of these serverAddress, query and threshold are required."""
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from hotprefix.doctor.plan import workers
 from hotprefix.doctor.plan.document import plan_facts
 from hotprefix.doctor.plan.errors import PlanError
 from hotprefix.doctor.plan.fleet import Fleet, FleetSettings
@@ -16,6 +17,7 @@ from hotprefix.doctor.plan.plot import write_page
 from hotprefix.doctor.plan.result import Limit
 from hotprefix.doctor.plan.service import ServiceTimes
 from hotprefix.doctor.plan.wish import PlanWish, Prices
+from hotprefix.doctor.plan.workers import Workers
 from hotprefix.traces.latency import SpeedModel
 from hotprefix.traces.routing import Routing
 from tests.doctor.plan.traces import BLOCK, apps, load
@@ -156,3 +158,11 @@ def test_memory_without_a_block(given: Load) -> None:
         plan_capacity(given, PlanWish(0.5, (15,), 1.0), TIMES)
     with pytest.raises(PlanError, match="needs a target"):
         PlanWish(0.5, (), 1.0)
+
+
+def test_processes_side_by_side_find_the_same(given: Load, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "_WORTH", 1)
+    alone = plan_capacity(given, wish(most=8), TIMES)
+    with Workers(2) as several:
+        together = plan_capacity(given, wish(most=8), TIMES, workers=several)
+    assert plan_facts(together) == plan_facts(alone)

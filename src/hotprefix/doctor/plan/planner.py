@@ -11,6 +11,7 @@ from hotprefix.doctor.plan.search import Point, Search
 from hotprefix.doctor.plan.service import ServiceTimes
 from hotprefix.doctor.plan.wish import PlanWish
 from hotprefix.doctor.plan.words import seconds, size
+from hotprefix.doctor.plan.workers import Workers
 from hotprefix.traces.lines import Advance, nothing
 
 _HALF = 0.5
@@ -24,9 +25,10 @@ def plan_capacity(
     times: ServiceTimes,
     advance: Advance = nothing,
     told: Callable[[int], object] = lambda _: None,
+    workers: Workers | None = None,
 ) -> CapacityPlan:
     """The cheapest fleet that meets the target, or why none does. Raises `BrokenTrace` and `PlanError`."""
-    search = Search(load, wish, times, advance, told)
+    search = Search(load, wish, times, advance, told, workers)
     ideal = search.ideal()
     best = ideal.at(wish.share)
     if best > wish.target:

@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from math import ceil
 
-from hotprefix.doctor.plan.fleet import Fleet, FleetOutcome, FleetSettings
+from hotprefix.doctor.plan.fleet import FleetOutcome, FleetSettings
 from hotprefix.doctor.plan.load import Load
 from hotprefix.doctor.plan.service import ServiceTimes
 from hotprefix.doctor.plan.wish import PlanWish
+from hotprefix.doctor.plan.workers import Workers
 from hotprefix.traces.lines import Advance, nothing
 from hotprefix.traces.routing import Routing
 
@@ -51,12 +52,14 @@ class Search:
         times: ServiceTimes,
         advance: Advance = nothing,
         told: Callable[[int], object] = lambda _: None,
+        workers: Workers | None = None,
     ) -> None:
         self.load = load
         self.wish = wish
         self.times = times
         self._advance = advance
         self._told = told
+        self._workers = workers or Workers()
         self.points: dict[Place, Point] = {}
 
     def ideal(self) -> FleetOutcome:
@@ -182,10 +185,5 @@ class Search:
         )
 
     def _run(self, several: list[FleetSettings]) -> list[FleetOutcome]:
-        block, expected = self.load.source.block_size, self.load.survey.requests
-        fleets = [Fleet(settings, block, self.times, expected) for settings in several]
-        self._told(len(fleets))
-        for request in self.load.requests(self._advance):
-            for fleet in fleets:
-                fleet.serve(request)
-        return [fleet.outcome() for fleet in fleets]
+        self._told(len(several))
+        return self._workers.run(self.load, self.times, several, self._advance)
