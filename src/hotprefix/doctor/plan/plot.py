@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from html import escape
+from math import log10
 from pathlib import Path
 from typing import Any
 
@@ -59,13 +60,16 @@ def _lines(plan: CapacityPlan) -> dict[tuple[int, str], list[Point]]:
 def _times(plan: CapacityPlan) -> Any:
     """Time to first token against replicas, a line for each memory size and routing."""
     figure = _curves(plan, lambda point: point.time)
-    figure.add_hline(plan.wish.target, line_dash="dash", line_color=_GREY, annotation_text="target")
-    figure.add_hline(
-        plan.ideal.at(plan.wish.share),
-        line_dash="dot",
-        line_color=_GREY,
-        annotation_text="nobody waits, nothing lost",
+    marks = (
+        ("target", "dash", plan.wish.target),
+        ("nobody waits, nothing lost", "dot", plan.ideal.at(plan.wish.share)),
     )
+    for text, dash, value in marks:
+        figure.add_hline(value, line_dash=dash, line_color=_GREY)
+        # On a logarithmic axis lines take values, but annotations take their logarithms.
+        figure.add_annotation(
+            x=1, xref="paper", xanchor="right", y=log10(value), yanchor="bottom", text=text, showarrow=False
+        )
     name = f"p{100 * plan.wish.share:g} of the time to first token"
     return figure.update_layout(title=name, yaxis={"title": "seconds (log)", "type": "log"})
 

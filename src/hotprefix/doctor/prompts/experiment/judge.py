@@ -175,6 +175,11 @@ def _cautions(samples: Mapping[str, Sample], design: Design, mixed: int, split_p
             f"{split_p:.2g}). Something sends or logs one arm more than another: nothing else here can be "
             "trusted until it is found."
         )
+    if design.unit == "request":
+        told.append(
+            "Requests count singly. Where a session or a user sends several, they are alike, and differences "
+            "look surer than they are: log session ids, or use --unit."
+        )
     units = sum(sample.units for sample in samples.values())
     if mixed:
         share_of = mixed / (units + mixed)
