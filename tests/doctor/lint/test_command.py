@@ -35,7 +35,7 @@ def found(result: Result) -> list[str]:
 def test_exit_codes(folder: Path) -> None:
     write(folder, [chat(RULES, "Where?")], "good.jsonl")
     write(folder, [BAD], "bad.jsonl")
-    (folder / "broken.json").write_text("{", encoding="utf-8")
+    (folder / "broken.json").write_text('{"messages": [', encoding="utf-8")
     assert lint("good.jsonl").exit_code == 0
     assert lint("bad.jsonl").exit_code == 1
     assert lint("bad.jsonl", "--fail-on", "error").exit_code == 0
@@ -54,6 +54,7 @@ def test_folders_are_searched(folder: Path) -> None:
         write(folder / name, [BAD])
     (folder / "notes.txt").write_text("Now: 09:14", encoding="utf-8")
     (folder / "package.json").write_text('{"name": "x"}', encoding="utf-8")
+    (folder / "chart.yaml").write_text("name: {{ .Values.name }}\n", encoding="utf-8")
     result = lint("--format", "json")
     assert [one["file"] for one in json.loads(result.stdout)["findings"]] == ["sub/requests.jsonl"]
     assert lint("--exclude", "sub/*").exit_code == 0

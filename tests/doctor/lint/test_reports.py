@@ -86,7 +86,7 @@ def test_sarif_validation_can_fail(report: LintReport, tmp_path: Path) -> None:
 
 
 def test_sarif_of_files_elsewhere_and_unreadable_ones(tmp_path: Path) -> None:
-    (tmp_path / "broken.json").write_text("{", encoding="utf-8")
+    (tmp_path / "broken.json").write_text('{"messages": [', encoding="utf-8")
     report = linter().check([tmp_path])
     log = sarif_report(report, Language.ENGLISH, tmp_path / "elsewhere")
     jsonschema.Draft4Validator(schema()).validate(log)

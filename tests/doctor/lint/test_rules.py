@@ -147,6 +147,14 @@ def test_two_versions_side_by_side_are_two_scenes(tmp_path: Path) -> None:
     assert "HP111" in ids(found_in(tmp_path, *log[:2]))
 
 
+def test_a_stamp_that_comes_back_has_changed_all_the_same(tmp_path: Path) -> None:
+    log = [chat(f"Now: 09:1{n % 2}\n{RULES}" if n % 3 else RULES, TURNS[n]) for n in range(9)]
+    findings = found_in(tmp_path, *log)
+    assert ids(findings) in (["HP101"], ["HP111"])
+    same = [chat(f"Now: 09:10\n{RULES}" if n % 3 else RULES, TURNS[n]) for n in range(9)]
+    assert found_in(tmp_path, *same) == []
+
+
 def test_a_marker_that_stays_behind(tmp_path: Path) -> None:
     long = [f"{turn} {RULES[:3_000]}" for turn in TURNS]
     requests = [chat([part(RULES, marked=True)], *long[:n]) for n in (3, 5, 7)]

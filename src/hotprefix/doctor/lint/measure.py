@@ -21,7 +21,7 @@ class Measure:
     """Counts tokens; `name` of the tokenizer, empty for an estimate."""
 
     def __init__(self, model: TextModel) -> None:
-        self.name = "" if model.is_estimate else model.name or "the tokenizer given"
+        self.name = "" if model.is_estimate else model.name or "tokenizer.json"
         self._ids = lru_cache(_KEPT)(model.token_ids)
 
     def count(self, text: str) -> int:

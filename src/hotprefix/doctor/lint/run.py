@@ -39,6 +39,8 @@ _CHECKS: tuple[Callable[[Context], Iterator[LintFinding]], ...] = (
 )  # fmt: skip
 _SHAPES = ("HP101", "HP102", "HP103", "HP104", "HP105")
 _NUMBERS = re.compile(r"\[\d+\]|\d")
+_DOCUMENTS = (".json", ".yaml", ".yml")
+_OF_REQUESTS = re.compile(r"\b(?:messages|input)\b")
 _SKIPPED = ("__pycache__", "node_modules", "site-packages", "venv")
 
 
@@ -98,7 +100,7 @@ class Linter:
         report = FileReport(str(known_as or path))
         try:
             requests, suppressed = self._read(path)
-        except UnreadableFile as error:
+        except (UnreadableFile, OSError) as error:
             report.is_readable = False
             report.findings = [_unreadable(path, str(error))]
             return report
@@ -109,9 +111,13 @@ class Linter:
 
     def _read(self, path: Path) -> tuple[Iterable[LintRequest], Suppressions]:
         suffix = path.suffix.lower()
-        if suffix in DATA_SUFFIXES:
-            text = path.read_text("utf-8", "replace") if suffix in (".yaml", ".yml") else ""
+        if suffix in _DOCUMENTS:
+            text = path.read_text("utf-8", "replace")
+            if not _OF_REQUESTS.search(text):
+                return (), Suppressions("")  # some other program's settings, in whatever form
             return read_data(path, self._tools_first), Suppressions(text)
+        if suffix in DATA_SUFFIXES:
+            return read_data(path, self._tools_first), Suppressions("")
         if suffix in JINJA_SUFFIXES:
             return read_jinja(path), Suppressions(path.read_text("utf-8", "replace"))
         return read_python(path, self._tools_first)
@@ -182,14 +188,21 @@ def _is_shape(finding: LintFinding) -> bool:
 
 
 def _proved(found: Sequence[LintFinding], shapes: Mapping[str, int]) -> list[LintFinding]:
-    """Without shapes that several requests had in common, as they did not change, and without those
-    that were seen to change, as that was told already."""
+    """Without shapes that several requests had in common and no other one had otherwise, as they did not
+    change, and without those that were seen to change, as that was told already."""
     told = {one.place.path for one in found if one.is_observed and one.rule.id in ("HP111", "HP113")}
+    values: dict[tuple[str, ...], set[str]] = {}
+    for one in found:
+        if _is_shape(one):
+            values.setdefault(_identity(one), set()).add(str(one.words.get("shown")))
     return [
         one
         for one in found
         if not _is_shape(one)
-        or (shapes[one.key] < 2 and not any(one.place.path.startswith(path) for path in told))
+        or (
+            (shapes[one.key] < 2 or len(values[_identity(one)]) > 1)
+            and not any(one.place.path.startswith(path) for path in told)
+        )
     ]
 
 
