@@ -38,6 +38,9 @@ from hotprefix.doctor.prompts.registry import open_registry
 from hotprefix.doctor.prompts.sizes import Sizes
 from hotprefix.profiles.loader import load_profiles
 
+__all__ = ["prompts_app"]
+"""With the commands of this file, which belong to it."""
+
 COMPARE_EPILOG = """
 [bold]Examples[/]
 

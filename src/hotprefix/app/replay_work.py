@@ -6,6 +6,7 @@ import gc
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from functools import partial
 from multiprocessing import get_context
 
 from hotprefix.traces.errors import BadReplay
@@ -49,7 +50,7 @@ def _spread(
     context = get_context("spawn")
     read = context.Array("q", len(groups))
     told = 0
-    with ProcessPoolExecutor(len(groups), context, _begin, (read,)) as pool:
+    with ProcessPoolExecutor(len(groups), context, partial(_begin, read)) as pool:
         futures: dict[Future[list[Outcome]], range] = {
             pool.submit(_work, source, [runs[number] for number in group], place): group
             for place, group in enumerate(groups)
@@ -58,7 +59,7 @@ def _spread(
         try:
             while waiting:
                 done, waiting = wait(waiting, _POLL, FIRST_COMPLETED)
-                now = sum(read)
+                now = sum(read[:])
                 advance(now - told)
                 told = now
                 for future in done:

@@ -42,7 +42,7 @@ RedisUrl = Annotated[str, _option("Where Redis or Valkey is.", envvar="HOTPREFIX
 KvCodec = Annotated[
     str,
     _option(
-        "Form of prefixes outside the arena: raw (exact), int8, layered, int4, fp8, mixed; see docs/CODECS.md."
+        "Form of prefixes outside the arena: raw (exact), int8, layered, int4, fp8, mixed (docs/CODECS.md)."
     ),
 ]
 KvDiskKey = Annotated[
