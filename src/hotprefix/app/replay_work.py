@@ -8,6 +8,7 @@ from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wai
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from multiprocessing import get_context
+from typing import Any
 
 from hotprefix.traces.errors import BadReplay
 from hotprefix.traces.lines import Advance, nothing
@@ -77,11 +78,11 @@ _told: Callable[[int, int], None]
 """Set in every process of the pool: group and bytes read."""
 
 
-def _begin(read: Sequence[int]) -> None:
+def _begin(read: Any) -> None:
     global _told  # noqa: PLW0603 - a process of a pool can only be handed this when it begins
 
     def told(place: int, count: int) -> None:
-        read[place] += count  # type: ignore[index]
+        read[place] += count
 
     _told = told
     _calm_collector()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from typing import Protocol
+from zipfile import BadZipFile
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,7 +81,7 @@ def read_scorer(path: Path, rotary: Rotary) -> LinearScorer:
     try:
         with np.load(path, allow_pickle=False) as arrays:
             weights, biases = arrays["w"].astype(np.float32), arrays["b"].astype(np.float32)
-    except (OSError, ValueError, KeyError, EOFError) as error:
+    except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
         raise ModelError(f"{path} is no scorer that 'hotprefix calibrate' wrote: {error}") from error
     if weights.ndim != 2 or biases.shape != weights.shape[:1] or not np.isfinite(weights).all():
         raise ModelError(f"{path} holds a broken scorer: run 'hotprefix calibrate' again")
