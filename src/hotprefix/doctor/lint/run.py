@@ -135,9 +135,10 @@ class Linter:
                 found += alone
                 if request.origin is Origin.DATA:
                     found += observer.look(context)
-        except UnreadableFile as error:  # what was found before that stands
+        except (UnreadableFile, RecursionError) as error:  # what was found before that stands
             report.is_readable = False
-            found.append(_unreadable(path, str(error)))
+            why = f"{path} is nested too deeply." if isinstance(error, RecursionError) else str(error)
+            found.append(_unreadable(path, why))
         found += observer.finish()
         return _proved(found, shapes)
 
