@@ -295,7 +295,7 @@ def _list_rules(settings: LintSettings, form: Format) -> None:
     if form is Format.JSON:
         facts = [
             {"id": rule.id, "name": rule.name, "severity": rule.severity.value,
-             "question": rule.question.value, "advice": rule.advice({}, language)}
+             "question": rule.question.value, "step": rule.step, "advice": rule.advice({}, language)}
             for rule in rules().values()
         ]  # fmt: skip
         sys.stdout.write(json.dumps(facts, ensure_ascii=False, indent=2) + "\n")
