@@ -6,6 +6,7 @@ import gc
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from functools import partial
 from multiprocessing import get_context
 from typing import Any
@@ -29,10 +30,10 @@ def replay_all(
     """The outcomes in the order of `runs`; `advance` is told `source.bytes` for each group of them."""
     groups = grouped(len(runs), jobs if source.bytes * len(runs) > _SMALL_BYTES else 1)
     if len(groups) == 1:
-        _calm_collector()
         apart = source.bytes >= WORTH_BYTES and jobs > 1
         requests = read_apart(source, advance) if apart else source.requests(advance)
-        return replay(requests, source.block_size, runs)
+        with _calm_collector():
+            return replay(requests, source.block_size, runs)
     outcomes: dict[int, Outcome] = {}
     for group, found in _spread(source, runs, groups, advance):
         outcomes.update(zip(group, found, strict=True))
@@ -85,14 +86,19 @@ def _begin(read: Any) -> None:
         read[place] += count
 
     _told = told
-    _calm_collector()
 
 
 def _work(source: TraceSource, runs: list[ReplaySettings], place: int) -> list[Outcome]:
-    return replay(source.requests(lambda count: _told(place, count)), source.block_size, runs)
+    with _calm_collector():
+        return replay(source.requests(lambda count: _told(place, count)), source.block_size, runs)
 
 
-def _calm_collector() -> None:
+@contextmanager
+def _calm_collector() -> Iterator[None]:
     """Blocks go when nothing refers to them; looking for cycles among hundreds of thousands takes long."""
-    gc.freeze()
+    before = gc.get_threshold()
     gc.set_threshold(200_000, 20, 100)
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)

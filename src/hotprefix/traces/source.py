@@ -51,14 +51,8 @@ class TraceSource:
         self.files = list(_files(paths))
         self._formats = {path: format_of(path) for path in self.files}
         self.names = sorted({known.name for known in self._formats.values()})
-        sizes = {self._formats[path].block_size(path) for path in self._sample()}
-        self.has_identity = None not in sizes
-        chosen = self.options.block
-        if chosen is None and len(sizes) > 1:
-            raise BrokenTrace(
-                f"{paths[0]} and others have blocks of different sizes. Replay them one by one."
-            )
-        self.block_size = chosen or next(iter(sizes)) or DEFAULT_BLOCK
+        self.has_identity = all(known.names_blocks for known in self._formats.values())
+        self.block_size = self.options.block or self._block_size()
 
     @property
     def bytes(self) -> int:
@@ -77,12 +71,17 @@ class TraceSource:
         while batch := list(_batch(raw)):
             yield self._keyed(batch, seen, serial)
 
-    def _sample(self) -> list[Path]:
-        """One file of each format, and all of those that are one session each: they may differ."""
+    def _block_size(self) -> int:
+        """That of the first file of each format: they have to agree."""
         first: dict[TraceFormat, Path] = {}
         for path in self.files:
             first.setdefault(self._formats[path], path)
-        return list(first.values())
+        sizes = {known.block_size(path) for known, path in first.items()}
+        if len(sizes) > 1:
+            raise BrokenTrace(
+                f"{self.files[0]} and others have blocks of different sizes. Replay them one by one."
+            )
+        return next(iter(sizes)) or DEFAULT_BLOCK
 
     def _merged(self, advance: Advance) -> Iterator[RawRequest]:
         """The files' requests by time; a file is not opened before its first request can be due."""

@@ -22,6 +22,7 @@ class AgentSessionFormat:
     """See the module."""
 
     name = "agent-session"
+    names_blocks = True
 
     def accepts(self, path: Path, head: bytes) -> bool:
         return head.lstrip()[:1] == b"{" and b'"hash_id_scope"' in head and b'"requests"' in head

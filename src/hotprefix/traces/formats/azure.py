@@ -18,6 +18,7 @@ class AzureFormat:
     """See the module."""
 
     name = "azure"
+    names_blocks = False
 
     def accepts(self, path: Path, head: bytes) -> bool:
         first = head.partition(b"\n")[0]

@@ -16,6 +16,11 @@ class TraceFormat(Protocol):
     @property
     def name(self) -> str: ...
 
+    @property
+    def names_blocks(self) -> bool:
+        """Whether files tell which blocks are equal, not only lengths."""
+        ...
+
     def accepts(self, path: Path, head: bytes) -> bool:
         """Whether a file looks like this format; `head` is how it begins, unpacked."""
         ...

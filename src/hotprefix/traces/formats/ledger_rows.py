@@ -24,6 +24,7 @@ class LedgerFormat:
     """See the module."""
 
     name = "ledger"
+    names_blocks = False
 
     def accepts(self, path: Path, head: bytes) -> bool:
         if head.startswith(_PARQUET):

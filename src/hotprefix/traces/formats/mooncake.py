@@ -26,6 +26,7 @@ class MooncakeFormat:
     """See the module."""
 
     name = "mooncake"
+    names_blocks = True
 
     def accepts(self, path: Path, head: bytes) -> bool:
         first = head.lstrip()[:1]

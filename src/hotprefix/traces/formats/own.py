@@ -24,6 +24,7 @@ class OwnFormat:
     """See the module. Of a key the first 64 bits are looked at."""
 
     name = "hotprefix"
+    names_blocks = True
 
     def accepts(self, path: Path, head: bytes) -> bool:
         return head.lstrip()[:1] == b"{" and b'"keys"' in head and b'"block"' in head
