@@ -10,12 +10,15 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
+from hotprefix.app import replay_work
 from hotprefix.app.cli import build_app
 from hotprefix.app.replay_sweep import MOST_RUNS, KvShape
-from hotprefix.app.replay_work import grouped
 from hotprefix.base.errors import HotprefixError
-from hotprefix.traces.errors import BadReplay
+from hotprefix.traces.errors import BadReplay, BrokenTrace
+from hotprefix.traces.lines import nothing
 from hotprefix.traces.made_up import made_up
+from hotprefix.traces.settings import ReplaySettings
+from hotprefix.traces.source import TraceSource
 from tests.traces.places import AZURE, SYNTHETIC
 
 RUNNER = CliRunner()
@@ -66,9 +69,19 @@ def test_json_has_every_run(trace: Path) -> None:
     assert [lru[size] for size in sorted(lru)] == sorted(lru.values())
 
 
-def test_processes_find_what_one_finds(trace: Path) -> None:
-    wide = [trace, "--capacity", "1%,2%,5%,10%,20%,50%", "--policy", "lru,slru"]
+def test_processes_find_what_one_finds(trace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(replay_work, "_SMALL_BYTES", 0)
+    wide = [trace, "--capacity", "1%,5%,20%", "--policy", "lru,adaptive"]
     assert facts(*wide, "--jobs", "2") == facts(*wide, "--jobs", "1")
+
+
+def test_an_error_in_a_process_is_told(trace: Path, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.jsonl"
+    broken.write_bytes(trace.read_bytes() + b"{}\n")
+    source = TraceSource([broken])
+    groups = replay_work.grouped(2, 2)
+    with pytest.raises(BrokenTrace, match=r"broken\.jsonl:1501"):
+        list(replay_work._spread(source, [ReplaySettings(50), ReplaySettings(60)], groups, nothing))
 
 
 def test_a_smaller_codec_holds_more(trace: Path) -> None:
@@ -177,10 +190,10 @@ def test_the_collector_is_left_as_it_was(trace: Path) -> None:
 
 
 def test_runs_are_spread_evenly() -> None:
-    groups = grouped(7, 3)
+    groups = replay_work.grouped(7, 3)
     assert sorted(number for group in groups for number in group) == list(range(7))
     assert [len(group) for group in groups] == [3, 2, 2]
-    assert len(grouped(2, 8)) == 2
+    assert len(replay_work.grouped(2, 8)) == 2
 
 
 def test_the_shape_of_a_model() -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
 from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
 from typing import Any
 
+from hotprefix.base.errors import HotprefixError
 from hotprefix.traces.errors import BadReplay
 from hotprefix.traces.lines import Advance, nothing
 from hotprefix.traces.outcome import Outcome
@@ -19,7 +19,8 @@ from hotprefix.traces.settings import ReplaySettings
 from hotprefix.traces.simulator import replay
 from hotprefix.traces.source import TraceSource
 
-_POLL = 0.2
+_Message = int | list[Outcome] | HotprefixError
+"""Bytes read, what was found, or why nothing was."""
 _SMALL_BYTES = 8 << 20
 """Traces up to here are replayed before a second process has begun, unless there are many runs."""
 
@@ -49,48 +50,62 @@ def grouped(runs: int, jobs: int) -> list[range]:
 def _spread(
     source: TraceSource, runs: Sequence[ReplaySettings], groups: Sequence[range], advance: Advance
 ) -> Iterator[tuple[range, list[Outcome]]]:
+    with _workers(source, runs, groups) as results:
+        while results:
+            for ready in wait(list(results)):
+                match _received(ready):
+                    case int(count):
+                        advance(count)
+                    case HotprefixError() as error:
+                        raise error
+                    case outcomes:
+                        yield results.pop(ready), outcomes
+
+
+@contextmanager
+def _workers(
+    source: TraceSource, runs: Sequence[ReplaySettings], groups: Sequence[range]
+) -> Iterator[dict[Any, range]]:
+    """A process for each group; the pipes that its words come through, by group."""
     context = get_context("spawn")
-    read = context.Array("q", len(groups))
-    told = 0
-    with ProcessPoolExecutor(len(groups), context, partial(_begin, read)) as pool:
-        futures: dict[Future[list[Outcome]], range] = {
-            pool.submit(_work, source, [runs[number] for number in group], place): group
-            for place, group in enumerate(groups)
-        }
-        waiting = set(futures)
-        try:
-            while waiting:
-                done, waiting = wait(waiting, _POLL, FIRST_COMPLETED)
-                now = sum(read[:])
-                advance(now - told)
-                told = now
-                for future in done:
-                    yield futures[future], future.result()
-        except BrokenProcessPool as error:
-            raise BadReplay(
-                "A replaying process has died. Is there enough memory? Try fewer --jobs."
-            ) from error
-        finally:
-            for future in waiting:
-                future.cancel()
+    processes: list[BaseProcess] = []
+    results: dict[Any, range] = {}
+    try:
+        for group in groups:
+            receiving, sending = context.Pipe(duplex=False)
+            process = context.Process(
+                target=_work, args=(source, [runs[number] for number in group], sending), daemon=True
+            )
+            process.start()
+            sending.close()
+            processes.append(process)
+            results[receiving] = group
+        yield results
+    finally:
+        for begun in processes:
+            begun.terminate()
+            begun.join()
+        for receiving in results:
+            receiving.close()
 
 
-_told: Callable[[int, int], None]
-"""Set in every process of the pool: group and bytes read."""
+def _received(connection: Any) -> _Message:
+    try:
+        message: _Message = connection.recv()
+    except EOFError:
+        return BadReplay("A replaying process has died. Is there enough memory? Try fewer --jobs.")
+    return message
 
 
-def _begin(read: Any) -> None:
-    global _told  # noqa: PLW0603 - a process of a pool can only be handed this when it begins
-
-    def told(place: int, count: int) -> None:
-        read[place] += count
-
-    _told = told
-
-
-def _work(source: TraceSource, runs: list[ReplaySettings], place: int) -> list[Outcome]:
-    with _calm_collector():
-        return replay(source.requests(lambda count: _told(place, count)), source.block_size, runs)
+def _work(source: TraceSource, runs: list[ReplaySettings], sending: Connection) -> None:
+    try:
+        with _calm_collector():
+            requests = source.requests(sending.send)
+            sending.send(replay(requests, source.block_size, runs))
+    except HotprefixError as error:
+        sending.send(error)
+    finally:
+        sending.close()
 
 
 @contextmanager
