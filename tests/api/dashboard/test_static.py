@@ -132,3 +132,32 @@ async def test_the_address_with_a_slash_leads_to_the_page(home: Site) -> None:
         == "/some/prefix/dashboard"
     )
     assert (await home.client.get("/dashboard/", follow_redirects=True)).status_code == 200
+
+
+def _luminance(colour: str) -> float:
+    parts = [int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5)]
+    red, green, blue = (
+        part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts
+    )
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+@pytest.mark.parametrize(
+    ("ink", "ground"),
+    [
+        *((ink, ground) for ink in ("ink", "ink-2", "ink-3") for ground in ("panel", "ground", "raised")),
+        *((ink, "panel") for ink in ("lost", "read", "brand", "focus")),
+        ("lost", "lost-soft"),
+        ("read", "read-soft"),
+        ("brand", "brand-soft"),
+        ("ink", "brand-soft"),
+        ("on-brand", "brand"),
+    ],
+)
+def test_texts_can_be_read_in_light_and_dark(ink: str, ground: str) -> None:
+    """WCAG's contrast for text, level AA."""
+    styles = (FOLDER / "colours.css").read_text(encoding="utf-8")
+    colours = {name: both for name, *both in re.findall(r"--([\w-]+): light-dark\((#\w+), (#\w+)\)", styles)}
+    for one, other in zip(colours[ink], colours[ground], strict=True):
+        darker, lighter = sorted((_luminance(one), _luminance(other)))
+        assert (lighter + 0.05) / (darker + 0.05) >= 4.5

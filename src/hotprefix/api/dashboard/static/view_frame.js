@@ -145,7 +145,7 @@ function choice(name, known, shown) {
   return h(
     "label",
     { class: "choice" },
-    t(`column.${name}`),
+    h("span", null, t(`column.${name}`)),
     h(
       "select",
       { "data-change": "filter", "data-name": name },
@@ -158,7 +158,7 @@ function choice(name, known, shown) {
 function timeField(name) {
   const at = state[name];
   const local = at ? new Date(Number(at) * 1000 - new Date(Number(at) * 1000).getTimezoneOffset() * 60_000).toISOString().slice(0, 16) : "";
-  return h("label", { class: "choice" }, t(`range.${name}`), h("input", { type: "datetime-local", value: local, "data-change": "time", "data-name": name }));
+  return h("label", { class: "choice" }, h("span", null, t(`range.${name}`)), h("input", { type: "datetime-local", value: local, "data-change": "time", "data-name": name }));
 }
 
 function gate(visitor) {

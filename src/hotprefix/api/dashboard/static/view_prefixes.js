@@ -49,6 +49,13 @@ function row(one, most) {
   );
 }
 
+/** Its beginning and its end: many prefixes begin alike. */
+function brief(one) {
+  const [head, tail] = [one.head, one.tail].map((text) => text.replace(/\s+/g, " "));
+  const end = tail || head;
+  return !tail && head.length < 78 ? head : `${head.slice(0, 44)} … ${end.slice(-30)}`;
+}
+
 function words(one) {
   if (one.head === undefined) return h("span", { class: "dim" }, t("prefixes.hidden"), " ", h("span", { class: "mono" }, one.id));
   const between = one.tokens - one.head_tokens - one.tail_tokens;
@@ -56,7 +63,7 @@ function words(one) {
   return h(
     "details",
     { class: "fold" },
-    h("summary", null, h("span", { class: "one-line mono" }, start + one.head.replace(/\s+/g, " ").slice(0, 160))),
+    h("summary", null, h("span", { class: "one-line mono" }, start + brief(one))),
     h(
       "div",
       { class: "text mono", tabindex: 0 },
