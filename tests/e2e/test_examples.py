@@ -60,4 +60,5 @@ def test_every_example_is_listed() -> None:
     listed = re.findall(r"\]\((\S+)\)", (EXAMPLES / "README.md").read_text(encoding="utf-8"))
     files = [path.name for path in EXAMPLES.iterdir() if path.suffix in (".py", ".sh")]
     folders = [f"{path.parent.name}/{path.name}" for path in EXAMPLES.glob("*/README.md")]
-    assert sorted(listed) == sorted([*files, *folders])
+    ci = [str(path.relative_to(EXAMPLES)) for path in EXAMPLES.glob("ci/**/*") if path.is_file()]
+    assert sorted(listed) == sorted([*files, *folders, *ci])
