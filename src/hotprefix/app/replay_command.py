@@ -19,7 +19,7 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 from hotprefix.app.replay_page import require_plotly, write_page
 from hotprefix.app.replay_sweep import KvShape, Sweep, parts
 from hotprefix.app.replay_table import show_outcomes, show_survey
-from hotprefix.app.replay_work import grouped, replay_all
+from hotprefix.app.replay_work import groups_of, replay_all, replay_and_survey
 from hotprefix.base.clock import SystemClock
 from hotprefix.profiles.loader import load_profiles
 from hotprefix.traces.latency import SpeedModel
@@ -156,12 +156,21 @@ def _rules(profile: str, folder: Path | None, model: str, mode: BillingMode | No
 
 
 def _replayed(source: TraceSource, sweep: Sweep, jobs: int) -> tuple[Survey, list[Outcome]]:
+    """Reads the trace once if sizes don't depend on it and one process does all, else twice."""
+    found = None if sweep.needs_survey else sweep.runs(None, source.block_size)
+    if found is not None and len(groups_of(source, len(found), jobs)) == 1:
+        with _progress(_title(len(found)), source.bytes) as advance:
+            outcomes, looked_at = replay_and_survey(source, found, jobs, advance)
+        return looked_at, outcomes
     with _progress("Reading", source.bytes) as advance:
-        found = survey(source, advance)
-    runs = sweep.runs(found, source.block_size)
-    title = f"Replaying {len(runs)} run{'s' if len(runs) > 1 else ''}"
-    with _progress(title, source.bytes * len(grouped(len(runs), jobs))) as advance:
-        return found, replay_all(source, runs, jobs, advance)
+        looked_at = survey(source, advance)
+    runs = sweep.runs(looked_at, source.block_size)
+    with _progress(_title(len(runs)), source.bytes * len(groups_of(source, len(runs), jobs))) as advance:
+        return looked_at, replay_all(source, runs, jobs, advance)
+
+
+def _title(runs: int) -> str:
+    return f"Replaying {runs} run{'s' if runs > 1 else ''}"
 
 
 @contextmanager

@@ -103,8 +103,13 @@ class Sweep:
     speed: SpeedModel
     rules: ProviderRules | None
 
-    def runs(self, survey: Survey, trace_block: int) -> list[ReplaySettings]:
-        """One run for each combination. Raises `BadReplay`."""
+    @property
+    def needs_survey(self) -> bool:
+        """Whether a capacity is a share of what the trace holds."""
+        return any(_SHARE.fullmatch(text) for text in (*self.capacities, self.tier or ""))
+
+    def runs(self, survey: Survey | None, trace_block: int) -> list[ReplaySettings]:
+        """One run for each combination; without shares no survey is needed. Raises `BadReplay`."""
         lists = (
             self.capacities,
             self.policies,
@@ -122,10 +127,10 @@ class Sweep:
         # With one replica all routings are the same.
         return list({tuple(run.labels.items()): run for run in runs}.values())
 
-    def _run(self, survey: Survey, trace_block: int, chosen: _Choice) -> ReplaySettings:
+    def _run(self, survey: Survey | None, trace_block: int, chosen: _Choice) -> ReplaySettings:
         capacity, policy, codec, block, lifetime, replicas, routing = chosen
         block_bytes = self.shape.token_bytes * block
-        whole = -(-survey.unique * trace_block // block)
+        whole = -(-survey.unique * trace_block // block) if survey is not None else 0
         share = self.shape.share_of(codec)
         arena, tier = _blocks(capacity, whole, block_bytes), 0
         # The arena computes at 16 bits: a codec is for what lies behind it, or for a store that is alone.

@@ -15,9 +15,11 @@ from hotprefix.traces.errors import BadReplay
 from hotprefix.traces.lines import Advance, nothing
 from hotprefix.traces.outcome import Outcome
 from hotprefix.traces.reading_process import WORTH_BYTES, read_apart
+from hotprefix.traces.request import TraceRequest
 from hotprefix.traces.settings import ReplaySettings
 from hotprefix.traces.simulator import replay
 from hotprefix.traces.source import TraceSource
+from hotprefix.traces.survey import Survey, Surveyor
 
 _Message = int | list[Outcome] | HotprefixError
 """Bytes read, what was found, or why nothing was."""
@@ -29,16 +31,35 @@ def replay_all(
     source: TraceSource, runs: Sequence[ReplaySettings], jobs: int, advance: Advance = nothing
 ) -> list[Outcome]:
     """The outcomes in the order of `runs`; `advance` is told `source.bytes` for each group of them."""
-    groups = grouped(len(runs), jobs if source.bytes * len(runs) > _SMALL_BYTES else 1)
+    groups = groups_of(source, len(runs), jobs)
     if len(groups) == 1:
-        apart = source.bytes >= WORTH_BYTES and jobs > 1
-        requests = read_apart(source, advance) if apart else source.requests(advance)
-        with _calm_collector():
-            return replay(requests, source.block_size, runs)
+        return replay_and_survey(source, runs, jobs, advance)[0]
     outcomes: dict[int, Outcome] = {}
     for group, found in _spread(source, runs, groups, advance):
         outcomes.update(zip(group, found, strict=True))
     return [outcomes[number] for number in range(len(runs))]
+
+
+def replay_and_survey(
+    source: TraceSource, runs: Sequence[ReplaySettings], jobs: int, advance: Advance = nothing
+) -> tuple[list[Outcome], Survey]:
+    """The same in one process, which looks at the trace on the way; a large one is parsed in another."""
+    surveyor = Surveyor(source)
+    apart = source.bytes >= WORTH_BYTES and jobs > 1
+    batches = read_apart(source, advance) if apart else source.batches(advance)
+
+    def requests() -> Iterator[TraceRequest]:
+        for batch in batches:
+            surveyor.note(batch)
+            yield from batch.requests()
+
+    with _calm_collector():
+        return replay(requests(), source.block_size, runs), surveyor.survey()
+
+
+def groups_of(source: TraceSource, runs: int, jobs: int) -> list[range]:
+    """How many processes are worth it, and what each does."""
+    return grouped(runs, jobs if source.bytes * runs > _SMALL_BYTES else 1)
 
 
 def grouped(runs: int, jobs: int) -> list[range]:

@@ -10,7 +10,6 @@ from multiprocessing.connection import Connection
 from hotprefix.traces.batch import Batch
 from hotprefix.traces.errors import BrokenTrace
 from hotprefix.traces.lines import Advance, nothing
-from hotprefix.traces.request import TraceRequest
 from hotprefix.traces.source import TraceSource
 
 WORTH_BYTES = 32 << 20
@@ -20,13 +19,13 @@ _Message = Batch | int | str | None
 """Requests, bytes read, an error, or the end."""
 
 
-def read_apart(source: TraceSource, advance: Advance = nothing) -> Iterator[TraceRequest]:
-    """What `source.requests` yields, parsed elsewhere. Raises `BrokenTrace`."""
+def read_apart(source: TraceSource, advance: Advance = nothing) -> Iterator[Batch]:
+    """What `source.batches` yields, parsed elsewhere. Raises `BrokenTrace`."""
     with _reader(source) as messages:
         while (message := _next(messages)) is not None:
             match message:
                 case Batch():
-                    yield from message.requests()
+                    yield message
                 case int():
                     advance(message)
                 case str():

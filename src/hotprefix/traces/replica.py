@@ -125,13 +125,31 @@ class Replica:
 
     def _make_room(self, wanted: int) -> None:
         missing = self.size + wanted - self.capacity
-        pop, tier = self.policy.pop, self.tier
+        if missing <= 0:
+            return
+        policy, tier, has_lifetime = self.policy, self.tier, self.lifetime is not None
+        pop, removed, add = policy.pop, policy.removed, policy.add
         for _ in range(missing):
             node = pop()
             if tier is not None:
                 tier.keep(node.key)
-            self._remove(node)
-        self.evicted += max(0, missing)
+            if has_lifetime:
+                self._remove(node)
+                continue
+            # The same, for the many replays without a lifetime: this is where their time goes.
+            parent = node.parent
+            assert parent is not None
+            del parent.children[node.key]
+            node.parent = None
+            removed(node)
+            if not parent.children and not parent.holders:
+                if parent.parent is not None:
+                    add(parent)
+                else:
+                    self._roots.pop(parent.key.decode(), None)
+        if not has_lifetime:
+            self.size -= missing
+        self.evicted += missing
 
     def _remove(self, node: Node) -> None:
         parent = node.parent

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from hotprefix.traces.batch import Batch
 from hotprefix.traces.errors import BrokenTrace
 from hotprefix.traces.lines import Advance, nothing
 from hotprefix.traces.source import TraceSource
@@ -36,21 +37,50 @@ class Survey:
         return self.ideal_tokens / self.tokens if self.tokens else 0.0
 
 
+class Surveyor:
+    """Adds a trace up as it goes by."""
+
+    def __init__(self, source: TraceSource) -> None:
+        self._source = source
+        self._first: float | None = None
+        self._last = 0.0
+        self._requests = self._blocks = self._ideal = 0
+        self._tokens = self._ideal_tokens = self._output = 0
+
+    def note(self, batch: Batch) -> None:
+        """Add some requests."""
+        if self._first is None:
+            self._first = batch.heads[0][0]
+        self._last = batch.heads[-1][0]
+        self._requests += len(batch.heads)
+        self._blocks += sum(batch.lengths)
+        self._ideal += sum(batch.known)
+        size = self._source.block_size
+        for (_, _, prompt, answer), known in zip(batch.heads, batch.known, strict=True):
+            self._tokens += prompt
+            self._ideal_tokens += min(known * size, prompt)
+            self._output += answer
+
+    def survey(self) -> Survey:
+        """What went by. Raises `BrokenTrace` if that was nothing."""
+        if self._first is None:
+            raise BrokenTrace(f"{self._source.files[0]} has no request in it.")
+        # A block that is not part of a prefix seen before is new: keys are chained.
+        return Survey(
+            self._requests,
+            self._last - self._first,
+            self._blocks,
+            self._blocks - self._ideal,
+            self._ideal,
+            self._tokens,
+            self._ideal_tokens,
+            self._output,
+        )
+
+
 def survey(source: TraceSource, advance: Advance = nothing) -> Survey:
     """Read a trace once. Raises `BrokenTrace`, also if there is no request in it."""
-    requests = blocks = ideal = tokens = ideal_tokens = output = 0
-    first = last = None
-    size = source.block_size
-    for request in source.requests(advance):
-        first = request.at if first is None else first
-        last = request.at
-        requests += 1
-        blocks += len(request.keys)
-        ideal += request.known
-        tokens += request.input
-        ideal_tokens += min(request.known * size, request.input)
-        output += request.output
-    if first is None or last is None:
-        raise BrokenTrace(f"{source.files[0]} has no request in it.")
-    # A block that is not a prefix seen before is new: keys are chained.
-    return Survey(requests, last - first, blocks, blocks - ideal, ideal, tokens, ideal_tokens, output)
+    surveyor = Surveyor(source)
+    for batch in source.batches(advance):
+        surveyor.note(batch)
+    return surveyor.survey()

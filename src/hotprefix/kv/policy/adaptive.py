@@ -37,12 +37,13 @@ FIRST_REST = 4
 LAST_REST = 256
 """For how many capacities of ticks LRU is followed; twice as long each time."""
 _KINDS = 2 * (MOST_USES + 1)
+# Bits of `Node.mark`: a block followed; it is watched; the rest is the uses before the last eviction.
+_GONE_ON, _WATCHED, _USES = 1, 2, 2
 
 
 class AdaptivePolicy:
     """The leaf that promises least goes first.
 
-    `Node.mark` holds twice the uses before the last eviction, plus 1 once a block followed.
     All verbs cost O(log candidates), amortised; memory is O(capacity).
     """
 
@@ -52,6 +53,7 @@ class AdaptivePolicy:
         self._capacity = max(1, capacity)
         self._stride = 1 << max(0, round(self._capacity / SAMPLES).bit_length() - 1)
         self._stats = ReuseStats(self._capacity, _KINDS)
+        self._value_of = self._stats.value_of
         whole = self._capacity / self._stride
         self._shadow = LruShadow(int(whole))
         self._least_lead, self._most_lead = -MOST_BEHIND * whole, int(MOST_AHEAD * whole)
@@ -78,9 +80,9 @@ class AdaptivePolicy:
         self._now = node.touched
         key, parent = node.key, node.parent
         if parent is not None:
-            parent.mark |= 1
+            parent.mark |= _GONE_ON
         uses = self._remembered.pop(key, None)
-        node.mark = (0 if uses is None else 2 * (uses + 1)) + (1 if node.children else 0)
+        node.mark = (0 if uses is None else (uses + 1) << _USES) | (_GONE_ON if node.children else 0)
         if self._stride > 1 and int.from_bytes(key[:4], "little") % self._stride:
             return
         if uses is not None:
@@ -88,6 +90,7 @@ class AdaptivePolicy:
             if known is not None:
                 kind, since = known
                 self._stats.reused(kind, self._now - since)
+        node.mark |= _WATCHED
         self._watched[node] = self._now
         self._shadow.note(key, False)
 
@@ -96,20 +99,18 @@ class AdaptivePolicy:
         if tick != self._now:
             self._now = tick
             self._shadow.settle()
-        since = self._watched.get(node)
-        if since is not None:
-            self._stats.reused(_kind(node, node.hits - 1), tick - since)
+        if node.mark & _WATCHED:
+            self._stats.reused(_kind(node, node.hits - 1), tick - self._watched[node])
             self._watched[node] = tick
             self._shadow.note(node.key, True)
-        if node in self._candidates:
+        if node in self._candidates.members:
             self._candidates.add(node)
 
     def removed(self, node: Node) -> None:
-        since = self._watched.pop(node, None)
-        if since is not None:
-            self._gone[node.key] = (_kind(node, node.hits), since)
+        if node.mark & _WATCHED:
+            self._gone[node.key] = (_kind(node, node.hits), self._watched.pop(node))
         remembered = self._remembered
-        remembered[node.key] = node.hits + (node.mark >> 1)
+        remembered[node.key] = node.hits + (node.mark >> _USES)
         if len(remembered) > REMEMBERED * self._capacity:
             remembered.popitem(last=False)
 
@@ -136,7 +137,7 @@ class AdaptivePolicy:
         touched = node.touched
         if not self._trusted:
             return 0.0, touched
-        return self._stats.value_of(_kind(node, node.hits), self._now - touched), touched
+        return self._value_of(_kind(node, node.hits), self._now - touched), touched
 
     def _judge(self) -> None:
         """Follow what was learned, or LRU for a while if that is behind it."""
@@ -174,5 +175,5 @@ class AdaptivePolicy:
 def _kind(node: Node, hits: int) -> int:
     """The class of a node with so many hits since it was inserted."""
     mark = node.mark
-    uses = hits + (mark >> 1)
-    return 2 * (uses if uses < MOST_USES else MOST_USES) + (mark & 1)
+    uses = hits + (mark >> _USES)
+    return 2 * (uses if uses < MOST_USES else MOST_USES) + (mark & _GONE_ON)

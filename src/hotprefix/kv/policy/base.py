@@ -57,45 +57,47 @@ class CandidateHeap:
     def __init__(self, rank: Callable[[Node], tuple[float, ...]]) -> None:
         self._rank = rank
         self._heap: list[tuple[tuple[float, ...], int, Node]] = []
-        self._live: dict[Node, int] = {}
+        self.members: dict[Node, int] = {}
+        """The nodes that are in; for looking only."""
         self._serial = 0
 
     def __len__(self) -> int:
-        return len(self._live)
+        return len(self.members)
 
     def __contains__(self, node: Node) -> bool:
-        return node in self._live
+        return node in self.members
 
     def add(self, node: Node) -> None:
         """Add a node, or rank it again if it is in."""
         self._serial += 1
-        self._live[node] = self._serial
+        self.members[node] = self._serial
         heapq.heappush(self._heap, (self._rank(node), self._serial, node))
-        if len(self._heap) > 2 * len(self._live) + 64:
-            self._heap = [entry for entry in self._heap if self._live.get(entry[2]) == entry[1]]
+        if len(self._heap) > 2 * len(self.members) + 64:
+            self._heap = [entry for entry in self._heap if self.members.get(entry[2]) == entry[1]]
             heapq.heapify(self._heap)
 
     def discard(self, node: Node) -> None:
         """Take a node out, if it is in."""
-        self._live.pop(node, None)
+        self.members.pop(node, None)
 
     def rerank(self) -> None:
         """Rank all nodes anew. O(n)."""
-        self._heap = [(self._rank(node), serial, node) for node, serial in self._live.items()]
+        self._heap = [(self._rank(node), serial, node) for node, serial in self.members.items()]
         heapq.heapify(self._heap)
 
     def peek(self) -> Node | None:
         """The node of lowest rank."""
         heap = self._heap
-        while heap and self._live.get(heap[0][2]) != heap[0][1]:
+        while heap and self.members.get(heap[0][2]) != heap[0][1]:
             heapq.heappop(heap)
         return heap[0][2] if heap else None
 
     def pop(self) -> Node:
         """Remove and return the node of lowest rank."""
-        node = self.peek()
-        if node is None:
-            raise LogicError("there is no candidate for eviction")
-        heapq.heappop(self._heap)
-        del self._live[node]
-        return node
+        heap, live = self._heap, self.members
+        while heap:
+            _, serial, node = heapq.heappop(heap)
+            if live.get(node) == serial:
+                del live[node]
+                return node
+        raise LogicError("there is no candidate for eviction")

@@ -27,7 +27,7 @@ class LruPolicy:
         """Recency is in the node itself."""
 
     def touched(self, node: Node) -> None:
-        if node in self._candidates:
+        if node in self._candidates.members:
             self._candidates.add(node)
 
     def removed(self, node: Node) -> None:
