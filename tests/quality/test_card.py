@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -100,7 +101,8 @@ def test_the_page_needs_nothing_else(tmp_path: Path) -> None:
     assert "<b>bold" not in page
     assert "Divergence against size" in page
     assert "mixed: better than uniform" in page
-    assert 'src="http' not in page
+    # The plotting library's own text names an address of icons that no plot of ours uses.
+    assert not re.search(r"<(script|link|img|iframe)[^>]*(src|href)=.?http", page)
 
 
 def test_json_holds_everything() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 import tomllib
 from pathlib import Path
@@ -112,7 +113,8 @@ def test_measured_on_the_tiny_model(tuned: str, tmp_path: Path, monkeypatch: pyt
     assert served(tmp_path / "hotprefix.toml", monkeypatch).max_context == 1024
     plot = (tmp_path / "plot.html").read_text()
     assert len(plot) > 1_000_000
-    assert 'src="http' not in plot
+    # The plotting library's own text names an address of icons that no plot of ours uses.
+    assert not re.search(r"<(script|link|img|iframe)[^>]*(src|href)=.?http", plot)
     before = (tmp_path / "hotprefix.toml").read_bytes()
     code, output = tune("--model", tuned, "--no-measure")
     assert (code, "--force" in output) == (1, True)
