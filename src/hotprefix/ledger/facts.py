@@ -10,10 +10,12 @@ from hotprefix.ledger.query import HIT_RATE_FORMULA, Dimension, Totals
 
 
 def usage_facts(by: Dimension, groups: Sequence[Totals], sums: Sequence[Totals]) -> dict[str, Any]:
-    """Groups of `totals_by` and sums of `totals`."""
+    """Groups of `totals_by` and sums of `totals`. A group is named by its dimension; a prompt by
+    `prompt_name`, since `prompt` are its tokens."""
+    name = "prompt_name" if by is Dimension.PROMPT else by.value
     return {
         "by": by.value,
-        "groups": [{by.value: group.key} | _numbers(group) for group in groups],
+        "groups": [{name: group.key} | _numbers(group) for group in groups],
         "totals": [_numbers(total) for total in sums],
         "formula": HIT_RATE_FORMULA,
     }
