@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+import tempfile
 from pathlib import Path
 from typing import Annotated
 
@@ -22,6 +23,7 @@ from hotprefix.bench.findings import Bound, Chart, ChartKind, Finding, Measure, 
 from hotprefix.bench.report import Report, write_report
 from hotprefix.bench.table import show
 from hotprefix.kv.policy import POLICIES
+from hotprefix.traces.made_up import Traffic, made_up
 from hotprefix.traces.settings import ReplaySettings
 from hotprefix.traces.source import TraceOptions, TraceSource
 from hotprefix.traces.survey import survey
@@ -32,6 +34,9 @@ LARGEST_LAG = 0.1
 GAIN = 15.0
 """Percent more than LRU at 5 or 10 %: the goal."""
 STARTS = {"sessions that start together": 0.0, "sessions five minutes apart": 300.0}
+API = Traffic(systems=3000, system_blocks=4, own_blocks=2, talks=0.0)
+"""Made-up calls of programs: many fixed prompts, few of them hot, and an end that nobody asks again."""
+_API_REQUESTS = 20_000
 DEFAULT = Path(__file__).resolve().parent.parent / "tests" / "traces" / "data"
 
 
@@ -104,10 +109,13 @@ def main(
 ) -> None:
     """Measure, show and write."""
     console = Console()
-    work = sources(traces)
-    findings = [
-        measure(name, source, jobs) for name, source in track(work.items(), "policies", console=console)
-    ]
+    with tempfile.TemporaryDirectory() as folder:
+        calls = Path(folder) / "calls.jsonl"
+        calls.write_bytes(b"".join(made_up(_API_REQUESTS, 1, API)))
+        work = sources(traces) | {"made-up calls of programs": TraceSource([calls])}
+        findings = [
+            measure(name, source, jobs) for name, source in track(work.items(), "policies", console=console)
+        ]
     command = shlex.join(["python", "bench/policies.py", *sys.argv[1:]])
     report = Report(
         "Eviction policies on recorded traffic", command, read_environment(SystemClock()), findings

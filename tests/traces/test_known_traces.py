@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from hotprefix.app.replay_sweep import KvShape
+from hotprefix.traces.made_up import Traffic, made_up
 from hotprefix.traces.outcome import Outcome
 from hotprefix.traces.settings import ReplaySettings
 from hotprefix.traces.simulator import replay
@@ -87,6 +88,18 @@ def test_the_adaptive_policy_finds_more_where_traffic_allows() -> None:
     ]
     assert min(gains[1:3]) > 1.1
     assert min(gains) > 1.05
+
+
+def test_it_takes_to_frequency_where_few_prompts_are_hot(tmp_path: Path) -> None:
+    """Calls of programs: fixed prompts, few of them hot, with an end that nobody asks again."""
+    file = tmp_path / "calls.jsonl"
+    file.write_bytes(b"".join(made_up(6000, 1, Traffic(systems=3000, own_blocks=2, talks=0.0))))
+    calls = TraceSource([file])
+    memory = survey(calls).unique // 50
+    runs = [ReplaySettings(memory, policy) for policy in ("lru", "slru", "adaptive")]
+    lru, slru, adaptive = (outcome.block_rate for outcome in replay(calls.requests(), calls.block_size, runs))
+    assert slru > 1.05 * lru
+    assert adaptive > 1.05 * lru
 
 
 @pytest.mark.parametrize("policy", ["lru", "adaptive"])
