@@ -24,6 +24,16 @@ def computed(world: World, prompt: str) -> int:
     return len(answer.request.prompt_ids) - answer.usage().cached_tokens
 
 
+def earlier(tmp_path: Path, *prompts: str, ram: int = 0) -> Tiers:
+    """Tiers on disk with what a process, ended in order, had computed."""
+    tiers = Tiers(ram=ram, folder=tmp_path / "kv")
+    world = World(64, tiers=tiers)
+    for prompt in prompts:
+        computed(world, prompt)
+    world.stepper.close()
+    return tiers
+
+
 def test_what_was_evicted_to_ram_comes_back() -> None:
     world = World(13, tiers=Tiers())
     assert computed(world, LONG) == 40
@@ -54,30 +64,21 @@ def test_what_was_computed_survives_the_process(tmp_path: Path) -> None:
 
 
 def test_closing_saves_what_is_in_the_arena(tmp_path: Path) -> None:
-    tiers = Tiers(ram=1 << 20, folder=tmp_path / "kv")
-    before = World(64, tiers=tiers)
-    computed(before, LONG + "a")
-    before.stepper.close()
+    tiers = earlier(tmp_path, LONG + "a", ram=1 << 20)
     after = World(64, tiers=tiers)
     assert computed(after, LONG + "b") <= 2
     after.stepper.close()
 
 
 def test_a_partial_tail_comes_back_too(tmp_path: Path) -> None:
-    tiers = Tiers(ram=0, folder=tmp_path / "kv")
-    before = World(64, tiers=tiers)
-    computed(before, LONG + "abc")
-    before.stepper.close()
+    tiers = earlier(tmp_path, LONG + "abc")
     after = World(64, tiers=tiers, settings=EngineSettings(logits_bytes=0))
     assert computed(after, LONG + "abc") <= 2
     after.stepper.close()
 
 
 def test_many_requests_for_one_prefix_read_it_once(tmp_path: Path) -> None:
-    tiers = Tiers(ram=0, folder=tmp_path / "kv")
-    before = World(64, tiers=tiers)
-    computed(before, LONG + "a")
-    before.stepper.close()
+    tiers = earlier(tmp_path, LONG + "a")
     after = World(64, tiers=tiers)
     assert after.tiering is not None
     answers = [after.submit(LONG + letter, 2) for letter in "abcdef"]
@@ -90,11 +91,7 @@ def test_many_requests_for_one_prefix_read_it_once(tmp_path: Path) -> None:
 
 
 def test_branches_are_both_fetched(tmp_path: Path) -> None:
-    tiers = Tiers(ram=0, folder=tmp_path / "kv")
-    before = World(64, tiers=tiers)
-    for end in ("aaaabbbbcccc", "ddddeeeeffff"):
-        computed(before, LONG + end)
-    before.stepper.close()
+    tiers = earlier(tmp_path, LONG + "aaaabbbbcccc", LONG + "ddddeeeeffff")
     after = World(64, tiers=tiers)
     answers = [after.submit(LONG + end + "x", 1) for end in ("aaaabbbbcccc", "ddddeeeeffff")]
     after.run()
@@ -116,10 +113,7 @@ def test_tenants_do_not_share_what_is_outside(tmp_path: Path) -> None:
 
 
 def test_a_request_that_ends_while_it_waits_leaves_nothing(tmp_path: Path) -> None:
-    tiers = Tiers(ram=0, folder=tmp_path / "kv")
-    before = World(64, tiers=tiers)
-    computed(before, LONG)
-    before.stepper.close()
+    tiers = earlier(tmp_path, LONG)
     after = World(64, tiers=tiers)
     answer = after.submit(LONG + "b", 3, n=2)
     after.stepper.abort(answer.request.request_id)
@@ -130,10 +124,7 @@ def test_a_request_that_ends_while_it_waits_leaves_nothing(tmp_path: Path) -> No
 
 
 def test_nobody_waits_longer_than_patience_allows(tmp_path: Path) -> None:
-    tiers = Tiers(ram=0, folder=tmp_path / "kv")
-    before = World(64, tiers=tiers)
-    computed(before, LONG)
-    before.stepper.close()
+    tiers = earlier(tmp_path, LONG)
     after = World(64, tiers=tiers)
     assert after.tiering is not None
     after.inbox.put = lambda call: None  # type: ignore[method-assign,assignment]  # a reader that never answers
@@ -152,10 +143,7 @@ def test_nobody_waits_longer_than_patience_allows(tmp_path: Path) -> None:
 
 
 def test_a_full_arena_takes_what_it_can(tmp_path: Path) -> None:
-    tiers = Tiers(ram=0, folder=tmp_path / "kv")
-    before = World(64, tiers=tiers)
-    computed(before, LONG)
-    before.stepper.close()
+    tiers = earlier(tmp_path, LONG)
     after = World(13, tiers=tiers)
     busy = after.submit("q" * 16, 24)
     after.step(3)

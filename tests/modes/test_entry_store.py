@@ -14,7 +14,7 @@ from hotprefix.base.ids import BlockKey
 from hotprefix.modes.caching import Caching
 from hotprefix.modes.entries import Entry, EntryBook
 from hotprefix.modes.entry_store import ENTRIES_FILE, SqliteEntries
-from hotprefix.modes.named_store import BrokenCacheStore
+from hotprefix.modes.state_file import BrokenCacheStore
 from tests.modes.worlds import BLOCK, World, prompt
 
 pytestmark = pytest.mark.anyio

@@ -15,7 +15,8 @@ from hotprefix.base.ids import BlockKey
 from hotprefix.modes.errors import CacheLimitReached, CacheNotFound
 from hotprefix.modes.named import Kept, NamedCaches, Render
 from hotprefix.modes.named_cache import CacheState, Definition, NamedLimits
-from hotprefix.modes.named_store import BrokenCacheStore, MemoryStore, NamedStore, SqliteNamedStore
+from hotprefix.modes.named_store import MemoryStore, NamedStore, SqliteNamedStore
+from hotprefix.modes.state_file import BrokenCacheStore
 
 DOCUMENT = {"text": "Rules."}
 LIMITS = NamedLimits(caches=3, per_tenant=2, tokens_per_tenant=100, longest_ttl=1000)

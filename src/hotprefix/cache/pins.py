@@ -17,7 +17,7 @@ class PinBoard:
     """
 
     def __init__(self, cache: PrefixCache, limit: int) -> None:
-        self._cache = cache
+        self.cache = cache
         self._limit = limit
         self._leases: dict[str, Lease] = {}
         self._named: Counter[Node] = Counter()
@@ -41,12 +41,12 @@ class PinBoard:
         Returns the tokens held: all of them, or fewer if the format can't share a partial block.
         0 means that nothing is held: the prefix has gone, or the limit is reached.
         """
-        path = self._cache.whole_path(history)
+        path = self.cache.whole_path(history)
         old = self._leases.get(name)
-        room = self._limit - self._cache.tree.accounts.floors // 2
+        room = self._limit - self.cache.tree.accounts.floors // 2
         if path is None or self._cost(path) > room:
             return 0
-        lease = self._cache.leases.issue(path)
+        lease = self.cache.leases.issue(path)
         self._leases[name] = lease
         self._named.update(path)
         if old is not None:

@@ -9,6 +9,7 @@ from hotprefix.diagnosis.alignment import Parting, Remains, parting, remains, sh
 from hotprefix.diagnosis.classify import Case, Verdict, classify
 from hotprefix.diagnosis.reason import Divergence, Reason
 from hotprefix.diagnosis.snapshot import PromptSnapshot, SnapshotBlock
+from hotprefix.diagnosis.surroundings import context_start, rendered
 from hotprefix.diagnosis.text import EXCERPT, common_length, excerpt
 
 
@@ -103,34 +104,13 @@ def _is_credible(verdict: Verdict, rest: Remains, case: Case) -> bool:
 def _divergence(
     path: str, at: Parting, olds: Sequence[SnapshotBlock], news: Sequence[SnapshotBlock]
 ) -> Divergence:
-    start = _context_start(news, at.same)
-    before = _rendered(olds[start:], at.old_block - start)
-    after = _rendered(news[start:], at.block - start)
+    start = context_start(news, at.same, EXCERPT)
+    before = rendered(olds[start:], at.old_block - start, EXCERPT)
+    after = rendered(news[start:], at.block - start, EXCERPT)
     char = common_length(before, after)
     if before == after:
         return Divergence(path, at.block, at.tokens, "", "")
     return Divergence(path, at.block, at.tokens, excerpt(before, char), excerpt(after, char))
-
-
-def _context_start(blocks: Sequence[SnapshotBlock], same: int) -> int:
-    """The block from which on there is enough text to show before block `same`."""
-    start, before = same, 0
-    while start > 0 and before < EXCERPT and blocks[start - 1].body.is_complete:
-        start -= 1
-        before += len(blocks[start].body.rendered)
-    return start
-
-
-def _rendered(blocks: Sequence[SnapshotBlock], last: int) -> str:
-    """The text of the blocks up to index `last` and a little more, but not beyond one that was cut."""
-    parts: list[str] = []
-    behind = 0
-    for index, block in enumerate(blocks):
-        parts.append(block.body.rendered)
-        behind += len(parts[-1]) if index > last else 0
-        if behind >= EXCERPT or not block.body.is_complete:
-            break
-    return "".join(parts)
 
 
 def _region(snapshot: PromptSnapshot, scope: Scope) -> tuple[SnapshotBlock, ...]:

@@ -79,14 +79,13 @@ def load_engine(
     head_size = next(cache.block_shape[-1] for cache in kv.inputs if cache.name.startswith("key_cache"))
     rotary = functools.cache(lambda: rotary_of(core, graph, head_size))
     kit = strategy_kit(settings.strategy, context, arena, cache, rotary)
-    pins = tiering = None
-    if isinstance(cache, PrefixCache):
-        pins = PinBoard(cache, cache.pool.size // 2)
-        if settings.tiers.is_any:
-            taught = functools.partial(find_calibration, manifest, settings.tiers.calibrations)
-            facts = CodecFacts(rotary, taught)
-            stack = open_tiers(settings.tiers, kv, facts, scopes.root(TIER_SCOPE), clock)
-            tiering = Tiering(cache, arena, stack, clock, pins)
+    pins = PinBoard(cache, cache.pool.size // 2) if isinstance(cache, PrefixCache) else None
+    tiering = None
+    if pins is not None and settings.tiers.is_any:
+        taught = functools.partial(find_calibration, manifest, settings.tiers.calibrations)
+        facts = CodecFacts(rotary, taught)
+        stack = open_tiers(settings.tiers, kv, facts, scopes.root(TIER_SCOPE), clock)
+        tiering = Tiering(pins.cache, arena, stack, clock, pins)
     parts = Parts(
         cache=cache,
         runner=runner,

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from hotprefix.base.clock import Clock
 from hotprefix.base.ids import BlockKey
 from hotprefix.modes.entries import Entry
-from hotprefix.modes.named_store import BrokenCacheStore
+from hotprefix.modes.state_file import StateFile
 
 ENTRIES_FILE = "entries.sqlite3"
 _VERSION = 1
@@ -37,27 +34,16 @@ class SqliteEntries:
     """
 
     def __init__(self, path: Path, clock: Clock) -> None:
-        self._path = path
         self._clock = clock
         self._saved: dict[BlockKey, float] = {}
-        with self._told():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.touch(mode=0o600)
-            self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-            try:
-                self._prepare()
-            except BaseException:
-                self._connection.close()
-                raise
+        self._file = StateFile(path, "cache entries", _VERSION, _SCHEMA)
 
     def load(self) -> list[Entry]:
         """Entries that are still alive, in this process's time, without pins; others are deleted."""
         wall = self._clock.wall()
         ahead = self._clock.now() - wall
-        with self._told():
-            self._connection.execute("DELETE FROM entry WHERE expires <= ?", (wall,))
-            rows = self._connection.execute("SELECT key, tenant, tokens, ttl, expires, name FROM entry")
-            found = rows.fetchall()
+        self._file.run("DELETE FROM entry WHERE expires <= ?", (wall,))
+        found = self._file.rows("SELECT key, tenant, tokens, ttl, expires, name FROM entry")
         self._saved = {BlockKey(row[0]): row[4] for row in found}
         return [
             Entry(BlockKey(key), tenant, tokens, ttl, expires + ahead, "", name)
@@ -69,36 +55,13 @@ class SqliteEntries:
         if expires - self._saved.get(entry.key, 0.0) < _SAVED_SHARE * entry.ttl:
             return
         row = (entry.key, entry.tenant, entry.tokens, entry.ttl, expires, entry.name)
-        with self._told():
-            self._connection.execute("INSERT OR REPLACE INTO entry VALUES (?, ?, ?, ?, ?, ?)", row)
+        self._file.run("INSERT OR REPLACE INTO entry VALUES (?, ?, ?, ?, ?, ?)", row)
         self._saved[entry.key] = expires
 
     def forget(self, key: BlockKey) -> None:
         if self._saved.pop(key, None) is not None:
-            with self._told():
-                self._connection.execute("DELETE FROM entry WHERE key = ?", (key,))
+            self._file.run("DELETE FROM entry WHERE key = ?", (key,))
 
     def close(self) -> None:
         """Close the file."""
-        self._connection.close()
-
-    def _prepare(self) -> None:
-        self._connection.execute("PRAGMA journal_mode = WAL")
-        # An entry that is lost with the power costs one request; waiting for the disk costs every one.
-        self._connection.execute("PRAGMA synchronous = NORMAL")
-        (version,) = self._connection.execute("PRAGMA user_version").fetchone()
-        if version > _VERSION:
-            raise BrokenCacheStore(
-                f"{self._path} is of version {version}, made by a newer Hotprefix. Upgrade, or move it away."
-            )
-        self._connection.execute(_SCHEMA)
-        self._connection.execute(f"PRAGMA user_version = {_VERSION}")
-
-    @contextmanager
-    def _told(self) -> Iterator[None]:
-        try:
-            yield
-        except (sqlite3.Error, OSError) as error:
-            raise BrokenCacheStore(
-                f"{self._path} can't be used: {error}. Remove it to start without the entries in it."
-            ) from error
+        self._file.close()

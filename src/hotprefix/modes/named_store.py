@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import sqlite3
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Protocol
 
-from hotprefix.base.errors import HotprefixError
 from hotprefix.modes.named_cache import Definition
+from hotprefix.modes.state_file import StateFile
 
 CACHES_FILE = "caches.sqlite3"
 _VERSION = 1
@@ -27,10 +24,6 @@ CREATE TABLE IF NOT EXISTS named_cache (
     PRIMARY KEY (tenant, name)
 ) STRICT
 """
-
-
-class BrokenCacheStore(HotprefixError):
-    """The file with the definitions can't be used."""
 
 
 class NamedStore(Protocol):
@@ -69,24 +62,11 @@ class SqliteNamedStore:
     """A file. Raises `BrokenCacheStore` if it is damaged, not writable or of a newer version."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
-        with self._told():
-            path.parent.mkdir(parents=True, exist_ok=True)
-            # Prompts are not for every user of the machine to read.
-            path.touch(mode=0o600)
-            self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-            try:
-                self._prepare()
-            except BaseException:
-                self._connection.close()
-                raise
+        self._file = StateFile(path, "named caches", _VERSION, _SCHEMA)
 
     def load(self) -> list[Definition]:
         columns = "tenant, name, document, identity, tokens, created, ttl, expires"
-        with self._told():
-            rows = self._connection.execute(
-                f"SELECT {columns} FROM named_cache ORDER BY created, tenant, name"
-            ).fetchall()
+        rows = self._file.rows(f"SELECT {columns} FROM named_cache ORDER BY created, tenant, name")
         return [Definition(row[0], row[1], json.loads(row[2]), *row[3:]) for row in rows]
 
     def save(self, definition: Definition) -> None:
@@ -100,35 +80,10 @@ class SqliteNamedStore:
             definition.ttl,
             definition.expires,
         )
-        with self._told():
-            self._connection.execute(
-                "INSERT OR REPLACE INTO named_cache VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row
-            )
+        self._file.run("INSERT OR REPLACE INTO named_cache VALUES (?, ?, ?, ?, ?, ?, ?, ?)", row)
 
     def delete(self, tenant: str, name: str) -> None:
-        with self._told():
-            self._connection.execute("DELETE FROM named_cache WHERE tenant = ? AND name = ?", (tenant, name))
+        self._file.run("DELETE FROM named_cache WHERE tenant = ? AND name = ?", (tenant, name))
 
     def close(self) -> None:
-        self._connection.close()
-
-    def _prepare(self) -> None:
-        self._connection.execute("PRAGMA journal_mode = WAL")
-        # A definition that is lost with the power costs one request; waiting for the disk costs every one.
-        self._connection.execute("PRAGMA synchronous = NORMAL")
-        (version,) = self._connection.execute("PRAGMA user_version").fetchone()
-        if version > _VERSION:
-            raise BrokenCacheStore(
-                f"{self._path} is of version {version}, made by a newer Hotprefix. Upgrade, or move it away."
-            )
-        self._connection.execute(_SCHEMA)
-        self._connection.execute(f"PRAGMA user_version = {_VERSION}")
-
-    @contextmanager
-    def _told(self) -> Iterator[None]:
-        try:
-            yield
-        except sqlite3.Error as error:
-            raise BrokenCacheStore(
-                f"The named caches in {self._path} can't be used: {error}. Move the file away to go on."
-            ) from error
+        self._file.close()

@@ -12,6 +12,7 @@ from typing import Any
 from hotprefix.api.dashboard.recent import Pair
 from hotprefix.diagnosis.alignment import Parting, parting
 from hotprefix.diagnosis.snapshot import ANSWER, SnapshotBlock
+from hotprefix.diagnosis.surroundings import context_start, rendered
 from hotprefix.diagnosis.text import common_length
 
 CONTEXT = 300
@@ -110,8 +111,11 @@ def _block(block: SnapshotBlock | None) -> dict[str, Any] | None:
 
 def _words(old: Sequence[SnapshotBlock], new: Sequence[SnapshotBlock], at: Parting) -> dict[str, Any]:
     first = min(at.old_block, at.block)
-    start = _context_start(new, first)
-    before, after = _text(old[start:], at.old_block - start), _text(new[start:], at.block - start)
+    start = context_start(new, first, CONTEXT)
+    before, after = (
+        rendered(old[start:], at.old_block - start, CONTEXT),
+        rendered(new[start:], at.block - start, CONTEXT),
+    )
     char = common_length(before, after)
     if before == after:
         return {}  # other tokens for the same text, or a difference behind what is kept of it
@@ -131,26 +135,6 @@ def _offset(blocks: Sequence[SnapshotBlock], char: int) -> int | None:
     last = blocks[-1].body
     inside = char - sum(len(block.body.rendered) for block in blocks[:-1]) - len(last.lead)
     return inside if inside >= 0 and not last.is_altered else None
-
-
-def _context_start(blocks: Sequence[SnapshotBlock], first: int) -> int:
-    start, length = first, 0
-    while start > 0 and length < CONTEXT and blocks[start - 1].body.is_complete:
-        start -= 1
-        length += len(blocks[start].body.rendered)
-    return start
-
-
-def _text(blocks: Sequence[SnapshotBlock], last: int) -> str:
-    """What the model reads, up to block `last` and a little more, and not beyond what is kept."""
-    parts: list[str] = []
-    behind = 0
-    for index, block in enumerate(blocks):
-        parts.append(block.body.rendered)
-        behind += len(parts[-1]) if index > last else 0
-        if behind >= CONTEXT or not block.body.is_complete:
-            break
-    return "".join(parts)
 
 
 def _pieces(old: str, new: str) -> list[list[str]]:
