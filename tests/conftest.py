@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 
 import pytest
+import structlog
 
 from hotprefix.models.catalogue import DEFAULT_MODEL
 from hotprefix.models.manifest import ModelManifest
 from hotprefix.models.store import ModelStore, open_store
 from tests.tiny_gguf import write_tiny_gguf
+
+
+@pytest.fixture(autouse=True)
+def own_logs() -> Iterator[None]:
+    """A command's logs end with its test: the next test's output is another file."""
+    yield
+    structlog.reset_defaults()
 
 
 @pytest.fixture(scope="session")

@@ -54,6 +54,22 @@ def test_the_least_level() -> None:
     assert [json.loads(line)["event"] for line in out.getvalue().splitlines()] == ["loud"]
 
 
+class Gone(io.StringIO):
+    """A pipe that nobody reads any more."""
+
+    def write(self, text: str) -> int:
+        raise BrokenPipeError(text)
+
+
+def test_an_output_that_is_gone_costs_lines_and_nothing_else() -> None:
+    closed = io.StringIO()
+    closed.close()
+    for out in (Gone(), closed):
+        with pytest.raises((OSError, ValueError)):
+            out.write("it fails")
+        configure_logs(LogLevel.INFO, LogFormat.AUTO, out).error("engine failed")
+
+
 def test_tracebacks_are_one_line_of_json() -> None:
     out = io.StringIO()
     log = configure_logs(LogLevel.INFO, LogFormat.JSON, out)

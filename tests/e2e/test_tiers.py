@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import random
 import signal
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -115,21 +117,27 @@ class Disasters:
         self._are_slow = False
 
     def _corrupt(self) -> None:
-        for file in self._segments():
-            with file.open("r+b") as stream:
+        for file, size in self._segments():
+            with suppress(FileNotFoundError), file.open("r+b") as stream:
                 for _ in range(200):
-                    stream.seek(self._random.randrange(max(1, file.stat().st_size)))
+                    stream.seek(self._random.randrange(size))
                     stream.write(b"\xff")
 
     def _cut(self) -> None:
-        for file in self._segments():
-            os.truncate(file, file.stat().st_size // 2)
+        for file, size in self._segments():
+            with suppress(FileNotFoundError):
+                os.truncate(file, size // 2)
 
     def _heal(self) -> None:
         self._redis.start()
 
-    def _segments(self) -> list[Path]:
-        return [file for file in self._folder.rglob("*") if file.is_file() and file.stat().st_size > 1 << 16]
+    def _segments(self) -> Iterator[tuple[Path, int]]:
+        """Files with records, and their bytes. The server may delete them meanwhile."""
+        for file in list(self._folder.rglob("*.kv")):
+            with suppress(FileNotFoundError):
+                size = file.stat().st_size
+                if size > 1 << 16:
+                    yield file, size
 
 
 def test_no_failing_tier_is_ever_seen_in_an_answer(
