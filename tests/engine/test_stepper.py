@@ -343,3 +343,16 @@ def test_warming_up_leaves_nothing_behind(blocks: int) -> None:
     world.check_nothing_leaked()
     answer = world.ask("hello", 4)
     assert answer.tokens() == world.expected(answer)
+
+
+def test_pins_go_before_an_answer_ends_for_want_of_blocks() -> None:
+    world = World(16)
+    stem = "abcdefghijklmnopqrstuvwxyz"
+    world.ask(stem, 2)
+    assert world.stepper.pin("kept", "", letters(stem)) == len(stem)
+    answer = world.submit("z" * 20, 40, ignore_eos=True)
+    for _ in range(100):
+        world.step()
+    assert world.stepper.idle
+    assert answer.tokens() == world.expected(answer)
+    assert len(answer.tokens()) == 40

@@ -222,13 +222,14 @@ class Stepper:
             tiering.expire()
             tiering.save_urgent(_SAVED_IN_A_STEP)
         batch = scheduler.admit()
-        if scheduler.is_stuck and self._parts.pins is not None and len(self._parts.pins):
-            # A request comes before what is kept for later ones.
-            self._parts.pins.clear()
+        if scheduler.is_stuck and self._let_pins_go():
             batch = scheduler.admit()
         self._note_admitted(batch)
         self._draw_ready(batch)
         scheduler.fill(batch)
+        if batch.starved and self._let_pins_go():
+            batch.starved, batch.parts = [], []
+            scheduler.fill(batch)
         for sequence in batch.starved:
             self._end(sequence, FinishReason.LENGTH)
         for _ in batch.preempted:
@@ -278,6 +279,14 @@ class Stepper:
                 tenant_blocks=self._shares.cached(),
             )
         )
+
+    def _let_pins_go(self) -> bool:
+        """Whether there were any. A request comes before what is kept for later ones."""
+        pins = self._parts.pins
+        if pins is None or not len(pins):
+            return False
+        pins.clear()
+        return True
 
     def _note_admitted(self, batch: Batch) -> None:
         now = self._clock.now()
