@@ -277,3 +277,8 @@ async def test_a_failing_prompt_ends_the_other_ones(server: Server) -> None:
     )
     assert "error" in read_events(response.text)[-1]
     assert server.engine.in_flight == 0
+
+
+async def test_a_declared_length_of_any_size(server: Server) -> None:
+    response = await server.client.post(CHAT, content=b"{}", headers={"content-length": "9" * 5000})
+    assert envelope(response, 413)["code"] == "payload_too_large"

@@ -51,7 +51,7 @@ async def _in_time(scope: Scope, receive: Receive, settings: ApiSettings) -> byt
 
 async def _read(scope: Scope, receive: Receive, limit: int) -> bytes:
     declared = Headers(scope=scope).get("content-length")
-    if declared is not None and declared.isdecimal() and int(declared) > limit:
+    if declared is not None and _exceeds(declared, limit):
         await discard(receive, _DISCARD_FACTOR * limit)
         raise _too_large(limit)
     parts: list[bytes] = []
@@ -70,6 +70,11 @@ async def _read(scope: Scope, receive: Receive, limit: int) -> bytes:
         parts.append(part)
         if not message.get("more_body", False):
             return b"".join(parts)
+
+
+def _exceeds(declared: str, limit: int) -> bool:
+    """Whether a `Content-Length` is above the limit; a number of any length may stand there."""
+    return declared.isdecimal() and (len(declared) > 18 or int(declared) > limit)
 
 
 async def discard(receive: Receive, budget: int) -> None:

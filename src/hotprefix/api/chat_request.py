@@ -27,7 +27,7 @@ class TextPart(Wire):
     @model_validator(mode="before")
     @classmethod
     def _only_text(cls, value: Any) -> Any:
-        if isinstance(value, dict) and (kind := value.get("type")) not in {"text", "input_text"}:
+        if isinstance(value, dict) and (kind := value.get("type")) not in ("text", "input_text"):
             shown = kind[:40] if isinstance(kind, str) else "missing"
             raise PydanticCustomError(
                 "unsupported",

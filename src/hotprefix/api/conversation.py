@@ -21,12 +21,16 @@ class Conversation:
     markers: list[Marker] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     is_begun: bool = False
+    _count: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._count = sum(map(len, self.blocks))
 
     def add(self, message: dict[str, Any], blocks: Sequence[tuple[ContentBlock, str | None]]) -> None:
         """A message, and for each of its blocks the TTL name of the marker at its end, if any."""
-        count = sum(map(len, self.blocks))
         self.messages.append(message)
         self.blocks.append([block for block, _ in blocks])
-        for number, (block, ttl) in enumerate(blocks, start=count):
+        for number, (block, ttl) in enumerate(blocks, start=self._count):
             if ttl is not None:
                 self.markers.append(Marker(number, ttl, f"{block.path}.cache_control"))
+        self._count += len(blocks)

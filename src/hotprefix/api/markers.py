@@ -26,10 +26,10 @@ class MarkerReader:
             self.warnings.append(f'{path}: only {{"type": "ephemeral"}} is known')
             return None
         wanted = value.get("ttl", self._rules.default_ttl)
-        if wanted not in self._rules.ttls:
+        if not isinstance(wanted, str) or wanted not in self._rules.ttls:
             self.warnings.append(f"{path}: unknown ttl; {self._rules.default_ttl} is used")
             return self._rules.default_ttl
-        return str(wanted)
+        return wanted
 
     def misplaced(self, value: Any, path: str, advice: str) -> None:
         """A marker where markers have no effect."""

@@ -20,12 +20,14 @@ class StrictMarkerReader(MarkerReader):
                 f'Invalid value for \'{path}\': input should be {{"type": "ephemeral"}}.', param=path
             )
         wanted = value.get("ttl")
-        if wanted is not None and wanted not in self._rules.ttls:
+        if wanted is None:
+            return self._rules.default_ttl
+        if not isinstance(wanted, str) or wanted not in self._rules.ttls:
             known = ", ".join(f"'{name}'" for name in self._rules.ttls)
             raise InvalidRequest(
                 f"Invalid value for '{path}.ttl': input should be one of {known}.", param=f"{path}.ttl"
             )
-        return str(wanted or self._rules.default_ttl)
+        return wanted
 
 
 def reader_for(profile: Profile) -> MarkerReader:

@@ -15,7 +15,7 @@ Item = dict[str, Any]
 """An item as the wire and the store have it."""
 
 KNOWN_ITEMS = frozenset({"message", "function_call", "function_call_output", "reasoning"})
-_TEXTS = frozenset({"input_text", "output_text", "text"})
+_TEXTS = ("input_text", "output_text", "text")
 _MOST_ITEMS = 10_000
 
 
