@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import pytest
 import redis
 
@@ -91,11 +93,57 @@ def test_what_redis_dropped_itself_is_a_miss(own_redis: RedisServer, clock: Manu
             store.put(record(number))
         assert store.stats().bytes <= 50_000
         assert int(client.get(f"hotprefix:{{{SCOPE.hex()}}}:total") or 0) == store.stats().bytes
-        # Even the accounts may be lost: they begin anew.
-        client.delete(*[f"hotprefix:{{{SCOPE.hex()}}}:{name}" for name in ("wanted", "sizes", "total")])
-        store.put(record(100))
-        assert store.stats().records == 1
-        assert fetch(store, 100) == record(100)
+    store.close()
+
+
+ACCOUNTS = ("wanted", "sizes", "total")
+
+
+@pytest.mark.parametrize(
+    "lost", [names for n in (1, 2, 3) for names in combinations(ACCOUNTS, n)], ids="-".join
+)
+def test_accounts_that_redis_dropped_are_made_anew(
+    own_redis: RedisServer, clock: ManualClock, lost: tuple[str, ...]
+) -> None:
+    """Whichever go, no script runs for ever and the limit holds for what is written or read later."""
+    limit = 50_000
+    store = RedisStore(own_redis.url, limit, SCOPE, clock, timeout=5)
+    with client_of(own_redis) as client:
+
+        def real() -> tuple[int, int]:
+            sizes = [client.strlen(key) for key in client.scan_iter("*:record:*")]
+            return len(sizes), sum(sizes) + OVERHEAD_BYTES * len(sizes)
+
+        for number in range(8):
+            store.put(record(number, 4000))
+        client.delete(*[f"hotprefix:{{{SCOPE.hex()}}}:{name}" for name in lost])
+        clock.advance(1)
+        assert store.get([key_of(number) for number in range(8)]) == [record(n, 4000) for n in range(8)]
+        assert (store.stats().records, store.stats().bytes) == real()
+        client.delete(*[f"hotprefix:{{{SCOPE.hex()}}}:{name}" for name in lost])
+        for number in range(8, 40):
+            clock.advance(1)
+            store.put(record(number, 4000))
+        if {"wanted", "sizes"} <= set(
+            lost
+        ):  # nothing tells of records that are never asked for again: they expire
+            client.delete(*map(record_key, range(8)))
+        assert (store.stats().records, store.stats().bytes) == real()
+        assert 0.8 * limit < store.stats().bytes <= limit
+        assert fetch(store, 39) == record(39, 4000)
+        store.delete([key_of(number) for number in range(40)])
+        assert (store.stats().records, store.stats().bytes) == (0, 0)
+    store.close()
+
+
+def test_a_server_that_takes_no_writes_can_be_read(own_redis: RedisServer, clock: ManualClock) -> None:
+    store = RedisStore(own_redis.url, LIMIT, SCOPE, clock, timeout=30)
+    store.put(record(1))
+    with client_of(own_redis) as client:
+        client.config_set("min-replicas-to-write", 1)
+        assert fetch(store, 1) == record(1)
+        with pytest.raises(StoreError, match="Redis does not answer as it should"):
+            store.put(record(2))
     store.close()
 
 
@@ -173,9 +221,43 @@ def test_a_server_that_hangs_is_an_error_in_time(own_redis: RedisServer, clock: 
 
 
 def test_wrong_urls(clock: ManualClock) -> None:
-    for url in ("localhost:6379", "http://localhost", "redis://localhost:port"):
+    for url in (
+        "localhost:6379",
+        "http://localhost",
+        "redis://localhost:port",
+        "redis://localhost/name",
+        "redis://localhost/-1",
+        "redis://localhost?unknown=1",
+        "rediss://localhost?ssl_cert_reqs=perhaps",
+    ):
         with pytest.raises(StoreError, match="not the URL of a Redis or Valkey server"):
             RedisStore(url, LIMIT, SCOPE, clock)
+
+
+def test_no_message_holds_a_part_of_a_password(clock: ManualClock) -> None:
+    for url in ("redis://:hush#word@localhost:6379/0", "redis://me:hush/word@localhost:6379"):
+        with pytest.raises(StoreError) as told:
+            RedisStore(url, LIMIT, SCOPE, clock)
+        assert "hush" not in str(told.value)
+        assert told.value.__cause__ is None
+    store = RedisStore("redis://:hush%23word@127.0.0.1:1/0?socket_timeout=0.1", LIMIT, SCOPE, clock)
+    with pytest.raises(StoreError) as told:
+        fetch(store, 1)
+    assert "hush" not in str(told.value)
+    store.close()
+
+
+def test_a_wrong_password_is_an_error_that_says_so(own_redis: RedisServer, clock: ManualClock) -> None:
+    with client_of(own_redis) as client:
+        client.config_set("requirepass", "right")
+    store = RedisStore(f"{own_redis.url}?password=wrong", LIMIT, SCOPE, clock, timeout=30)
+    with pytest.raises(StoreError, match=r"(?i)password|authenticat"):
+        store.put(record(1))
+    store.close()
+    store = RedisStore(f"{own_redis.url}?password=right", LIMIT, SCOPE, clock, timeout=30)
+    store.put(record(1))
+    assert fetch(store, 1) == record(1)
+    store.close()
 
 
 def test_a_server_that_is_not_there_stops_nobody(clock: ManualClock) -> None:

@@ -2,16 +2,19 @@
 
 The byte limit is ours, not `maxmemory`: beside the records of a scope lie a sorted set (key → the moment
 until which it is wanted), a hash (key → bytes) and their sum, changed together with them by scripts
-that the server runs as one. A record that Redis itself dropped is counted until its turn comes.
+that the server runs as one. A record that Redis itself dropped is counted until its turn comes; where
+it dropped one of the accounts, the next script makes them anew from the records that are there.
 Everything expires after `ttl` seconds without use, so an abandoned scope leaves nothing behind.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from threading import Lock
 from typing import Any
+from urllib.parse import urlsplit
 
 from hotprefix.base.clock import Clock
 from hotprefix.base.errors import MissingExtra
@@ -26,15 +29,34 @@ TIMEOUT_SECONDS = 1.0
 """For connecting, and for each piece of an answer."""
 TTL_SECONDS = 7 * 24 * 3600
 
-# KEYS: wanted, sizes, total. ARGV: prefix of the records' keys, lifetime in ms, …
+# KEYS: wanted, sizes, total. ARGV: prefix of the records' keys, lifetime in ms, now, overhead, …
 _COMMON = """
 local function forget(member)
-  local size = redis.call('HGET', KEYS[2], member)
   redis.call('DEL', ARGV[1] .. member)
+  redis.call('ZREM', KEYS[1], member)
+  local size = redis.call('HGET', KEYS[2], member)
   if size then
-    redis.call('ZREM', KEYS[1], member)
     redis.call('HDEL', KEYS[2], member)
     redis.call('DECRBY', KEYS[3], size)
+  end
+end
+local function note(member, length)
+  local size = length + tonumber(ARGV[4])
+  local old = redis.call('HGET', KEYS[2], member)
+  redis.call('ZADD', KEYS[1], 'GT', ARGV[3], member)
+  redis.call('HSET', KEYS[2], member, size)
+  return redis.call('INCRBY', KEYS[3], size - (old or 0))
+end
+local function mend()
+  local known, total = redis.call('HLEN', KEYS[2]), tonumber(redis.call('GET', KEYS[3]) or 0)
+  if redis.call('ZCARD', KEYS[1]) == known and (known == 0) == (total == 0) then return end
+  local members = {}
+  for _, member in ipairs(redis.call('HKEYS', KEYS[2])) do members[member] = true end
+  for _, member in ipairs(redis.call('ZRANGE', KEYS[1], 0, -1)) do members[member] = true end
+  redis.call('DEL', KEYS[2], KEYS[3])
+  for member in pairs(members) do
+    local length = redis.call('STRLEN', ARGV[1] .. member)
+    if length > 0 then note(member, length) else redis.call('ZREM', KEYS[1], member) end
   end
 end
 local function told(dropped)
@@ -42,46 +64,43 @@ local function told(dropped)
   return {redis.call('ZCARD', KEYS[1]), tonumber(redis.call('GET', KEYS[3]) or 0), dropped}
 end
 """
-# … key, score, limit, overhead, record
+# … key, limit, record
 _PUT = (
     _COMMON
     + """
-local member, size = ARGV[3], #ARGV[7] + tonumber(ARGV[6])
-local old = redis.call('HGET', KEYS[2], member)
-redis.call('SET', ARGV[1] .. member, ARGV[7], 'PX', ARGV[2])
-redis.call('ZADD', KEYS[1], 'GT', ARGV[4], member)
-redis.call('HSET', KEYS[2], member, size)
-local total = redis.call('INCRBY', KEYS[3], size - (old or 0))
+redis.call('SET', ARGV[1] .. ARGV[5], ARGV[7], 'PX', ARGV[2])
+mend()
+local total = note(ARGV[5], #ARGV[7])
 local dropped = 0
-while total > tonumber(ARGV[5]) do
+while total > tonumber(ARGV[6]) do
   local oldest = redis.call('ZRANGE', KEYS[1], 0, 0)[1]
-  if not oldest then
-    redis.call('DEL', KEYS[2], KEYS[3])
-    break
-  end
+  if not oldest then break end
   forget(oldest)
   dropped = dropped + 1
-  total = tonumber(redis.call('GET', KEYS[3]))
+  total = tonumber(redis.call('GET', KEYS[3]) or 0)
 end
 return told(dropped)
 """
 )
-# … score, key, key, …
+# … key, key, …
 _TOUCH = (
     _COMMON
     + """
-for i = 4, #ARGV do
-  if redis.call('PEXPIRE', ARGV[1] .. ARGV[i], ARGV[2]) == 1 then
+mend()
+for i = 5, #ARGV do
+  if redis.call('PEXPIRE', ARGV[1] .. ARGV[i], ARGV[2]) == 0 then
+    forget(ARGV[i])
+  elseif redis.call('HEXISTS', KEYS[2], ARGV[i]) == 1 then
     redis.call('ZADD', KEYS[1], 'XX', 'GT', ARGV[3], ARGV[i])
   else
-    forget(ARGV[i])
+    note(ARGV[i], redis.call('STRLEN', ARGV[1] .. ARGV[i]))
   end
 end
 return told(0)
 """
 )
 # … key, key, …
-_DELETE = _COMMON + "for i = 3, #ARGV do forget(ARGV[i]) end return told(0)"
+_DELETE = _COMMON + "mend() for i = 5, #ARGV do forget(ARGV[i]) end return told(0)"
 
 
 class RedisStore:
@@ -147,11 +166,13 @@ class RedisStore:
                 records.append(None)
                 bad.append(key)
         found = [record.key for record in records if record is not None]
-        if found:
-            self._run(self._touch_script, [self._clock.wall(), *(key.hex() for key in found)])
         if bad:
             with self._lock:
                 self._damaged += len(bad)
+        # A replica, or a server whose own disk is full, can still be read.
+        with suppress(StoreError):
+            if found:
+                self._run(self._touch_script, [key.hex() for key in found])
             self.delete(bad)
         return records
 
@@ -164,7 +185,7 @@ class RedisStore:
         try:
             self._run(
                 self._put_script,
-                [record.key.hex(), self._clock.wall(), self._limit, OVERHEAD_BYTES, header + body],
+                [record.key.hex(), self._limit, header + body],
             )
         except StoreError as error:
             if not isinstance(error.__cause__, self._full):
@@ -203,7 +224,8 @@ class RedisStore:
 
     def _run(self, script: Callable[..., Any], arguments: list[Any]) -> None:
         with self._told():
-            records, size, dropped = script(keys=self._names, args=[self._prefix, self._ttl, *arguments])
+            common = [self._prefix, self._ttl, self._clock.wall(), OVERHEAD_BYTES]
+            records, size, dropped = script(keys=self._names, args=[*common, *arguments])
         with self._lock:
             self._records, self._bytes = int(records), int(size)
             self._dropped += int(dropped)
@@ -227,6 +249,7 @@ def _connect(url: str, timeout: float) -> tuple[Any, tuple[type[Exception], ...]
             "A tier in Redis or Valkey needs redis. Install it with: pip install 'hotprefix[redis]'"
         ) from error
     try:
+        _require_database(url)
         client = redis.Redis.from_url(
             url,
             socket_timeout=timeout,
@@ -235,9 +258,21 @@ def _connect(url: str, timeout: float) -> tuple[Any, tuple[type[Exception], ...]
             retry=Retry(NoBackoff(), 1),
             decode_responses=False,
         )
-    except ValueError as error:
+        # Options of the URL are looked at when a connection is made, which does not connect yet.
+        pool = client.connection_pool
+        pool.connection_class(**pool.connection_kwargs)
+    except (ValueError, TypeError, redis.RedisError):
+        # What the library says may hold a part of the password.
         raise StoreError(
-            f"not the URL of a Redis or Valkey server: {error}. Write one like redis://localhost:6379/0, "
-            "rediss://… for TLS, or unix:///run/redis.sock."
-        ) from error
+            "not the URL of a Redis or Valkey server. Write one like redis://:PASSWORD@localhost:6379/0, "
+            "rediss://… for TLS, or unix:///run/redis.sock. In a password write @ / # ? % as %40 %2F %23 %3F "
+            "%25; options behind a question mark are those of redis-py."
+        ) from None
     return client, (redis.RedisError, OSError), redis.exceptions.OutOfMemoryError
+
+
+def _require_database(url: str) -> None:
+    """Raise `ValueError` where the library would take database 0 instead of what the URL says."""
+    parts = urlsplit(url)
+    if parts.scheme in ("redis", "rediss") and re.fullmatch(r"(/\d*)?", parts.path) is None:
+        raise ValueError("the path of the URL is no number of a database")
