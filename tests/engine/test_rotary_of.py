@@ -173,6 +173,21 @@ def test_keys_of_a_tiny_model_turn_back_to_one(tiny_model: ModelManifest) -> Non
     check_first_layer(tiny_model)
 
 
+def test_a_layer_that_knows_no_positions_gives_none(tiny_model: ModelManifest) -> None:
+    """As every fourth of SmolLM3 is: its keys must not be turned when tokens move."""
+    core = ov.Core()
+    model = read_paged_model(core, tiny_model.graph)
+    assert rotary_of(core, model, 64) is not None
+    attentions = [one for one in model.get_ordered_ops() if one.get_type_name() == "PagedAttentionExtension"]
+    assert len(attentions) == 2
+    projected = attentions[1].input_value(1).get_node()
+    while projected.get_type_name() != "MatMul":
+        projected = projected.input_value(0).get_node()
+    width = int(attentions[1].input_value(1).get_partial_shape()[-1].get_length())
+    attentions[1].input(1).replace_source_output(op.reshape(projected, [-1, width], False).output(0))
+    assert rotary_of(core, model, 64) is None
+
+
 @pytest.mark.model
 def test_keys_of_the_default_model_turn_back_to_one(default_model: ModelManifest) -> None:
     rotary = check_first_layer(default_model)

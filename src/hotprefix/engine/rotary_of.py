@@ -11,6 +11,7 @@ from hotprefix.models.graph_walk import ancestors
 from hotprefix.models.rope_graph import attention_factor
 from hotprefix.pages.rotary import Rotary
 
+_ATTENTION = "PagedAttentionExtension"
 _POSITIONS = np.array([0, 1, 2, 5, 17, 100, 1021, 4093, 32_749])
 _TOLERANCE = 2.0**-8
 """Angles and keys are float32: at position 32,749 a turn is off by up to 2^-9 of the key."""
@@ -21,11 +22,14 @@ def rotary_of(core: ov.Core, model: ov.Model, head_size: int) -> Rotary | None:
 
     Frequencies are what feeds the graph's sine. They are believed only if turning the first layer's keys
     of one position with them gives its keys of others, up to position 32,749. So whatever scaling the
-    graph contains is in them, and scaling that depends on the length gives None.
+    graph contains is in them, and scaling that depends on the length gives None. So does a model some of
+    whose layers know no positions.
     """
     copy = model.clone()
     keys = _first_keys(copy)
-    return None if keys is None else rotary_behind(core, copy, keys, head_size)
+    if keys is None or not _turns_everywhere(copy):
+        return None
+    return rotary_behind(core, copy, keys, head_size)
 
 
 def rotary_behind(core: ov.Core, model: ov.Model, keys: ov.Output, head_size: int) -> Rotary | None:
@@ -55,10 +59,22 @@ def rotary_behind(core: ov.Core, model: ov.Model, keys: ov.Output, head_size: in
 def _first_keys(model: ov.Model) -> ov.Output | None:
     """What the first layer writes into its key cache, [tokens, kv heads x head size]."""
     for node in model.get_ordered_ops():
-        is_attention = node.get_type_name() == "PagedAttentionExtension"
-        if is_attention and "key_cache.0" in node.input_value(3).get_names():
+        if node.get_type_name() == _ATTENTION and "key_cache.0" in node.input_value(3).get_names():
             return node.input_value(1)
     return None
+
+
+def _turns_everywhere(model: ov.Model) -> bool:
+    """Whether a sine reaches every layer's keys on a way of its own, through no other layer's attention."""
+    turned: set[str] = set()
+    for node in model.get_ordered_ops():
+        sources = [value.get_node() for value in node.input_values()]
+        if node.get_type_name() == _ATTENTION:
+            if sources[1].get_name() not in turned:
+                return False
+        elif node.get_type_name() == "Sin" or any(source.get_name() in turned for source in sources):
+            turned.add(node.get_name())
+    return True
 
 
 def _computed(core: ov.Core, model: ov.Model, outputs: list[ov.Output]) -> list[NDArray[np.float32]] | None:
