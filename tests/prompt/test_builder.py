@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from hotprefix.base.errors import ContextLengthExceeded, InvalidRequest
+from hotprefix.prompt.answers import AnswerMemory
 from hotprefix.prompt.builder import PromptBuilder
 from hotprefix.prompt.hf_tokenizer import HfTokenizer
+from hotprefix.prompt.segments import SegmentedTokenizer
+from hotprefix.prompt.spans import ContentBlock
 from hotprefix.prompt.template import JinjaTemplate
 from tests.tiny_gguf import CHATML
 
@@ -74,3 +78,49 @@ def test_count_floor_never_exceeds_the_count(tokenizer: HfTokenizer) -> None:
 def test_lone_surrogates_are_refused(tokenizer: HfTokenizer) -> None:
     with pytest.raises(InvalidRequest):
         PromptBuilder(tokenizer, JinjaTemplate(CHATML)).chat([{"role": "user", "content": "\ud83d"}])
+
+
+class Recording(HfTokenizer):
+    """Remembers what really gets tokenised."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.seen: list[str] = []
+
+    def encode(self, text: str) -> list[int]:
+        self.seen.append(text)
+        return super().encode(text)
+
+
+@pytest.mark.parametrize("recalls", [True, False])
+def test_no_prompt_is_sooner_tokenised_because_another_tenant_sent_it(
+    byte_level_json: Path, recalls: bool
+) -> None:
+    """By any way in: the time until an answer tells nothing of others, `/tokenize` included."""
+    inner = Recording(byte_level_json)
+    segmented = SegmentedTokenizer(inner, 1 << 20)
+    answers = AnswerMemory(segmented, 1 << 20) if recalls else None
+    builder = PromptBuilder(segmented, JinjaTemplate(CHATML), answers=answers)
+    words = "hello the world " * 20
+    said = [{"role": "user", "content": words}]
+    blocks = [[ContentBlock("messages[0].content", "user", words)]]
+    begun = [*said, {"role": "assistant", "content": words}]
+    ways: list[Callable[[str], object]] = [
+        lambda tenant: builder.text(words, tenant),
+        lambda tenant: builder.chat(said, (), {}, tenant),
+        lambda tenant: builder.spanned(said, blocks, (), {}, tenant),
+        lambda tenant: builder.measured(said, blocks, (), {}, tenant),
+        lambda tenant: builder.continued(begun, [*blocks, *blocks], (), {}, tenant),
+    ]
+
+    def tokenised(tenant: str) -> list[list[str]]:
+        seen = []
+        for way in ways:
+            inner.seen.clear()
+            way(tenant)
+            seen.append(list(inner.seen))
+        return seen
+
+    first = tokenised("owner")
+    assert tokenised("stranger") == first
+    assert tokenised("owner") != first

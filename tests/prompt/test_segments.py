@@ -13,7 +13,7 @@ from tokenizers import Tokenizer as Library
 from hotprefix.base.errors import InvalidRequest
 from hotprefix.models.manifest import ModelManifest
 from hotprefix.prompt.hf_tokenizer import HfTokenizer
-from hotprefix.prompt.segments import SegmentedTokenizer
+from hotprefix.prompt.segments import SegmentedTokenizer, encode_for
 
 PIECES = st.sampled_from(
     [
@@ -120,3 +120,17 @@ def test_equals_the_default_models_tokenizer(default_model: ModelManifest) -> No
     )
     assert segmented.encode(text) == plain.encode(text)
     assert segmented.encode(text) == plain.encode(text)
+
+
+def test_what_one_tenant_sent_is_tokenised_anew_for_another(byte_level_json: Path) -> None:
+    """Else the time until an answer would tell what others have sent."""
+    inner = Counting(byte_level_json)
+    segmented = SegmentedTokenizer(inner, 1 << 20)
+    text = "hello the world " * 20
+
+    def characters(tenant: str) -> int:
+        before = inner.characters
+        assert encode_for(segmented, tenant, text) == inner.encode(text)
+        return inner.characters - before - len(text)
+
+    assert [characters(tenant) for tenant in ("a", "b", "a", "b", "")] == [len(text)] * 2 + [0, 0, len(text)]

@@ -83,7 +83,10 @@ class LiveGrants:
     def tokens(self, prefix: PublicPrefix) -> list[int]:
         """A public prefix in this model's tokens. Raises `RequestError` where it can't be rendered."""
         prompts = self._prompts
-        return prefix.tokens(lambda messages, tools: prompts.chat(messages, tools, {}, ""), prompts.text)
+        return prefix.tokens(
+            lambda messages, tools: prompts.chat(messages, tools, {}, PUBLIC_TENANT),
+            lambda text: prompts.text(text, PUBLIC_TENANT),
+        )
 
     async def _grant(self, quotas: list[TenantQuota]) -> None:
         self.short = await self._engine.grant(quotas)

@@ -12,6 +12,8 @@ from hotprefix.modes.marker import Marker
 from hotprefix.prompt.preprocess.catalogue import StepName, Steps
 from hotprefix.prompt.preprocess.draft import Draft
 from hotprefix.prompt.preprocess.pipeline import Report
+from hotprefix.prompt.preprocess.volatile_headers import load_header_patterns
+from hotprefix.prompt.segments import encode_for
 from hotprefix.prompt.spans import ContentBlock
 
 PREPROCESSED_HEADER = "x-hotprefix-preprocessed"
@@ -33,17 +35,23 @@ class Preprocessing:
 
     def __init__(self, model: ServedModel) -> None:
         limit = model.context_length - model.context_length // _ANSWER_SHARE
-        self._steps = Steps(limit, lambda text: len(model.tokenizer.encode(text)))
+        self._limit = limit
+        self._tokenizer = model.tokenizer
+        self._headers = load_header_patterns()
 
     def conversation(
-        self, names: Sequence[StepName], conversation: Conversation, tools: Sequence[Mapping[str, Any]]
+        self,
+        names: Sequence[StepName],
+        conversation: Conversation,
+        tools: Sequence[Mapping[str, Any]],
+        tenant: str,
     ) -> Prepared:
-        """A conversation; markers whose message was dropped are told in its warnings."""
+        """A conversation of `tenant`; markers whose message was dropped are told in its warnings."""
         if not names:
             return Prepared(conversation, tools, Report())
         blocks = tuple(tuple(group) for group in conversation.blocks)
         before = Draft(tuple(conversation.messages), blocks, tuple(tools))
-        after, report = self._steps.pipeline(names).run(before)
+        after, report = self._steps(tenant).pipeline(names).run(before)
         if after is before:
             return Prepared(conversation, tools, report)
         done = Conversation(
@@ -55,12 +63,16 @@ class Preprocessing:
         done.markers = _moved(conversation, done)
         return Prepared(done, after.tools, report)
 
-    def text(self, names: Sequence[StepName], text: str, path: str) -> tuple[str, Report]:
-        """A raw prompt, as one block of a user's."""
+    def text(self, names: Sequence[StepName], text: str, path: str, tenant: str) -> tuple[str, Report]:
+        """A raw prompt of `tenant`, as one block of a user's."""
         block = ContentBlock(path, "user", text)
         before = Draft(({"role": "user", "content": text},), ((block,),))
-        after, report = self._steps.pipeline(names).run(before)
+        after, report = self._steps(tenant).pipeline(names).run(before)
         return (text if after is before else after.blocks[0][0].text), report
+
+    def _steps(self, tenant: str) -> Steps:
+        tokenizer = self._tokenizer
+        return Steps(self._limit, lambda text: len(encode_for(tokenizer, tenant, text)), self._headers)
 
 
 def plain_conversation(messages: Sequence[Mapping[str, Any]]) -> Conversation:

@@ -56,7 +56,7 @@ class Prompting:
         engine, parameters = self._service.engine, {name: repr(value) for name, value in variables.items()}
 
         def build() -> tuple[Prepared, SpannedPrompt, Imprint]:
-            done = self._preprocessing.conversation(steps, conversation, tools)
+            done = self._preprocessing.conversation(steps, conversation, tools, tenant)
             talk = done.conversation
             render = prompts.continued if talk.is_begun else prompts.spanned
             prompt = render(talk.messages, talk.blocks, done.tools, variables, tenant)
@@ -69,18 +69,24 @@ class Prompting:
         return replace(turn, tools=tuple(done.tools), parameters=parameters, imprint=imprint)
 
     async def measured(
-        self, conversation: Conversation, tools: Sequence[Mapping[str, Any]], variables: Mapping[str, Any]
+        self,
+        conversation: Conversation,
+        tools: Sequence[Mapping[str, Any]],
+        variables: Mapping[str, Any],
+        tenant: str,
     ) -> SpannedPrompt:
         """A conversation of any length, for its sizes. Raises `InvalidRequest`."""
-        prompts = self._service.prompts
+        prompts, talk = self._service.prompts, conversation
         return await self._in_worker(
-            lambda: prompts.measured(conversation.messages, conversation.blocks, tools, variables), "messages"
+            lambda: prompts.measured(talk.messages, talk.blocks, tools, variables, tenant), "messages"
         )
 
     async def raw_turn(self, prompt: str | list[int], param: str, tenant: str) -> TurnRequest:
         """A raw prompt as the caches take it: one content block, and no markers."""
-        raw, report = await self._prepared(prompt, param) if isinstance(prompt, str) else (prompt, Report())
-        ids = await self.raw(raw, param)
+        raw, report = (
+            await self._prepared(prompt, param, tenant) if isinstance(prompt, str) else (prompt, Report())
+        )
+        ids = await self.raw(raw, param, tenant)
         engine = self._service.engine
 
         def build() -> tuple[SpannedPrompt, Imprint]:
@@ -106,16 +112,16 @@ class Prompting:
         def build() -> list[int]:
             if not steps:
                 return prompts.chat(messages, tools, variables, tenant)
-            done = self._preprocessing.conversation(steps, plain_conversation(messages), tools)
+            done = self._preprocessing.conversation(steps, plain_conversation(messages), tools, tenant)
             return prompts.chat(done.conversation.messages, done.tools, variables, tenant)
 
         return await self._in_worker(build, "messages")
 
-    async def raw(self, prompt: str | list[int], param: str) -> list[int]:
-        """Token ids of a raw prompt, which may be given as ids already."""
+    async def raw(self, prompt: str | list[int], param: str, tenant: str) -> list[int]:
+        """Token ids of a raw prompt of `tenant`, which may be given as ids already."""
         if isinstance(prompt, str):
             prompts = self._prompts()
-            ids = await self._in_worker(lambda: prompts.text(prompt), param)
+            ids = await self._in_worker(lambda: prompts.text(prompt, tenant), param)
         else:
             ids = prompt
             vocab_size = self._service.engine.model.tokenizer.vocab_size
@@ -182,11 +188,11 @@ class Prompting:
         wished = current_wishes().preprocess
         return self._service.preprocess if wished is None else wished
 
-    async def _prepared(self, text: str, param: str) -> tuple[str, Report]:
+    async def _prepared(self, text: str, param: str, tenant: str) -> tuple[str, Report]:
         steps = self._wanted()
         if not steps:
             return text, Report()
-        return await self._in_worker(lambda: self._preprocessing.text(steps, text, param), param)
+        return await self._in_worker(lambda: self._preprocessing.text(steps, text, param, tenant), param)
 
     async def _in_worker(self, work: Callable[[], _T], param: str) -> _T:
         loop = asyncio.get_running_loop()

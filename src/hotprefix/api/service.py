@@ -77,12 +77,13 @@ class Prompts(Protocol):
         blocks: Sequence[Sequence[ContentBlock]],
         tools: Sequence[Tool],
         variables: Mapping[str, Any],
+        tenant: str,
     ) -> SpannedPrompt:
         """As `spanned`, of any length, and equal for equal messages at any time."""
         ...
 
-    def text(self, prompt: str) -> list[int]:
-        """Token ids of a raw prompt."""
+    def text(self, prompt: str, tenant: str) -> list[int]:
+        """Token ids of a raw prompt of `tenant`."""
         ...
 
     def within(self, limit: int) -> Prompts:

@@ -43,16 +43,16 @@ class TokenizeEndpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = _parsed(await read_json(scope, receive, self._service.settings))
-        model = self._service.engine.model
+        model, tenant = self._service.engine.model, tenant_of(scope)
         if request.model is not None:
             require_model(model, request.model)
         if request.messages is not None:
             messages = [message.plain() for message in request.messages]
             tools = [tool.plain() for tool in request.tools or ()]
             variables = request.chat_template_kwargs or {}
-            ids = await self._prompting.chat(messages, tools, variables, tenant_of(scope))
+            ids = await self._prompting.chat(messages, tools, variables, tenant)
         else:
-            ids = await self._prompting.raw(request.prompt or "", "prompt")
+            ids = await self._prompting.raw(request.prompt or "", "prompt", tenant)
         body = {"count": len(ids), "max_model_len": model.context_length, "tokens": ids}
         await send_json(send, 200, body, ignored_header(list(request.model_extra or {})))
 

@@ -44,7 +44,9 @@ class AnswerMemory:
 
     def encode(self, tenant: str, text: str) -> list[int]:
         """Token ids of `text`, where answers that `tenant` was given have the ids they were drawn as."""
-        return self._tokenizer.encode_recalling(text, lambda piece: self._ids.get(_key(tenant, piece)))
+        return self._tokenizer.encode_recalling(
+            text, tenant, lambda piece: self._ids.get(_key(tenant, piece))
+        )
 
     def _opening(self, prompt_ids: Sequence[int]) -> Sequence[int] | None:
         for length in range(min(_LONGEST_OPENING, len(prompt_ids) - 1) + 1):

@@ -3,23 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from hotprefix.base.errors import ContextLengthExceeded, InvalidRequest
 from hotprefix.prompt.answers import AnswerMemory
 from hotprefix.prompt.chat import ChatTemplate, Message, Tool
 from hotprefix.prompt.offsets import TokenOffsets
+from hotprefix.prompt.segments import encode_for
 from hotprefix.prompt.spanning import block_ends
 from hotprefix.prompt.spans import BlockSpan, ContentBlock, SpannedPrompt
 from hotprefix.prompt.tokenizer import Tokenizer
 from hotprefix.prompt.tools import write_tools_into
 
 
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """What stands in a prompt beside its messages, and whose it is."""
+
+    tools: Sequence[Tool]
+    variables: Mapping[str, Any] | None
+    tenant: str
+
+
 class PromptBuilder:
     """Builds prompts of at most `limit` tokens (None: any length).
 
     A raw text starts with `head` (BOS, for models that want it); a chat starts as its template
-    says. Texts that can't fit are refused before they are tokenised.
+    says. Texts that can't fit are refused before they are tokenised. What is remembered of a text is for
+    the tenant that sent it.
     """
 
     def __init__(
@@ -63,7 +75,8 @@ class PromptBuilder:
     ) -> SpannedPrompt:
         """As `chat`, with the places of the content blocks; `blocks[i]` are those of message i."""
         text = self.chat_text(messages, tools, variables)
-        return self._with_spans(text, self._encode(text, tenant), messages, blocks, (tools, variables))
+        place = _Place(tools, variables, tenant)
+        return self._with_spans(text, self._encode(text, tenant), messages, blocks, place)
 
     def continued(
         self,
@@ -88,7 +101,7 @@ class PromptBuilder:
                 "The conversation must end with a user message.",
                 param="messages",
             )
-        return self._located(text, self._encode(text, tenant), blocks, ends)
+        return self._located(text, self._encode(text, tenant), blocks, ends, tenant)
 
     def measured(
         self,
@@ -96,11 +109,13 @@ class PromptBuilder:
         blocks: Sequence[Sequence[ContentBlock]],
         tools: Sequence[Tool] = (),
         variables: Mapping[str, Any] | None = None,
+        tenant: str = "",
     ) -> SpannedPrompt:
         """As `spanned`, but of any length and with every answer tokenised anew: equal messages have
         equal sizes at any time, whatever is remembered."""
         text = self.chat_text(messages, tools, variables)
-        return self._with_spans(text, self._tokenizer.encode(text), messages, blocks, (tools, variables))
+        ids = encode_for(self._tokenizer, tenant, text)
+        return self._with_spans(text, ids, messages, blocks, _Place(tools, variables, tenant))
 
     def _with_spans(
         self,
@@ -108,11 +123,12 @@ class PromptBuilder:
         ids: Sequence[int],
         messages: Sequence[Message],
         blocks: Sequence[Sequence[ContentBlock]],
-        rest: tuple[Sequence[Tool], Mapping[str, Any] | None],
+        place: _Place,
     ) -> SpannedPrompt:
-        tools, variables = rest
-        ends = block_ends(lambda some: self.chat_text(some, tools, variables), text, messages, blocks)
-        return self._located(text, ids, blocks, ends)
+        def render(some: Sequence[Message]) -> str:
+            return self.chat_text(some, place.tools, place.variables)
+
+        return self._located(text, ids, blocks, block_ends(render, text, messages, blocks), place.tenant)
 
     def _located(
         self,
@@ -120,9 +136,10 @@ class PromptBuilder:
         ids: Sequence[int],
         blocks: Sequence[Sequence[ContentBlock]],
         ends: Sequence[int],
+        tenant: str,
     ) -> SpannedPrompt:
         flat = [block for group in blocks for block in group]
-        counts = self._offsets.counts(text, ids, ends)
+        counts = self._offsets.counts(text, ids, ends, tenant)
         spans = [BlockSpan(*place) for place in zip(flat, ends, counts, strict=True)]
         return SpannedPrompt(text, tuple(ids), tuple(spans))
 
@@ -137,10 +154,10 @@ class PromptBuilder:
             return self._template.render(write_tools_into(messages, tools), (), variables)
         return self._template.render(messages, tools, variables)
 
-    def text(self, prompt: str) -> list[int]:
-        """Token ids of a raw prompt. Raises `ContextLengthExceeded` beyond the limit."""
+    def text(self, prompt: str, tenant: str = "") -> list[int]:
+        """Token ids of a raw prompt of `tenant`. Raises `ContextLengthExceeded` beyond the limit."""
         self._require(self.count_floor(prompt) + len(self._head), "at least ", "prompt")
-        ids = [*self._head, *self._tokenizer.encode(prompt)]
+        ids = [*self._head, *encode_for(self._tokenizer, tenant, prompt)]
         self._require(len(ids), "", "prompt")
         return ids
 
@@ -158,7 +175,7 @@ class PromptBuilder:
     def _encode(self, text: str, tenant: str) -> list[int]:
         self._require(self.count_floor(text), "at least ", "messages")
         answers = self._answers
-        ids = self._tokenizer.encode(text) if answers is None else answers.encode(tenant, text)
+        ids = encode_for(self._tokenizer, tenant, text) if answers is None else answers.encode(tenant, text)
         self._require(len(ids), "", "messages")
         return ids
 

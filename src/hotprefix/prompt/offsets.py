@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from hotprefix.prompt.segments import encode_for
 from hotprefix.prompt.tokenizer import Tokenizer
 
 
@@ -17,7 +18,7 @@ class TokenOffsets:
         sizes = [len(tokenizer.token_bytes(token)) for token in range(tokenizer.vocab_size)]
         self._sizes = np.array(sizes, dtype=np.int64)
 
-    def counts(self, text: str, token_ids: Sequence[int], ends: Sequence[int]) -> list[int]:
+    def counts(self, text: str, token_ids: Sequence[int], ends: Sequence[int], tenant: str = "") -> list[int]:
         """For each of `ends` (characters of `text`, rising): how many whole tokens lie before it.
 
         By the tokens' bytes where they add up to the text's; by tokenising the prefix alone, and
@@ -29,7 +30,7 @@ class TokenOffsets:
         if len(ids) and int(token_ends[-1]) == len(data):
             positions = ends if len(data) == len(text) else _byte_positions(text, ends)
             return [int(count) for count in np.searchsorted(token_ends, positions, side="right")]
-        return [_common(self._tokenizer.encode(text[:end]), token_ids) for end in ends]
+        return [_common(encode_for(self._tokenizer, tenant, text[:end]), token_ids) for end in ends]
 
 
 def _byte_positions(text: str, ends: Sequence[int]) -> list[int]:

@@ -59,7 +59,7 @@ class Fitting:
     async def _sizes(self, transcript: Transcript) -> tuple[list[Sized], int]:
         """A message reaches from the end of the one before it to its own; what is left is the opening."""
         conversation = transcript.conversation(_WHOLE, ())
-        prompt = await self._prompting.measured(conversation, self._tools, self._variables)
+        prompt = await self._prompting.measured(conversation, self._tools, self._variables, self._tenant)
         ends: list[int] = []
         at = 0
         for group in conversation.blocks:

@@ -13,7 +13,11 @@ from hotprefix.prompt.preprocess.pollution import pollution_changes
 from hotprefix.prompt.preprocess.step import Step, TextStep
 from hotprefix.prompt.preprocess.truncate import CountTokens, Truncate
 from hotprefix.prompt.preprocess.unicode_form import unicode_changes
-from hotprefix.prompt.preprocess.volatile_headers import VolatileHeaders, load_header_patterns
+from hotprefix.prompt.preprocess.volatile_headers import (
+    HeaderPattern,
+    VolatileHeaders,
+    load_header_patterns,
+)
 
 NO_STEPS = "none"
 
@@ -43,14 +47,19 @@ def parse_steps(text: str) -> tuple[StepName, ...]:
 
 
 class Steps:
-    """Builds pipelines for a model whose prompts have at most `limit` tokens, as `count` counts them."""
+    """Builds pipelines for a model whose prompts have at most `limit` tokens, as `count` counts them.
 
-    def __init__(self, limit: int, count: CountTokens) -> None:
+    `headers` are the volatile ones; by default those that ship with Hotprefix.
+    """
+
+    def __init__(
+        self, limit: int, count: CountTokens, headers: Sequence[HeaderPattern] | None = None
+    ) -> None:
         steps: tuple[Step, ...] = (
             TextStep(StepName.INVALID_CHARACTERS, invalid_character_changes),
             TextStep(StepName.LINE_ENDS, line_end_changes),
             TextStep(StepName.UNICODE, unicode_changes),
-            VolatileHeaders(load_header_patterns()),
+            VolatileHeaders(load_header_patterns() if headers is None else headers),
             TextStep(StepName.POLLUTION, pollution_changes),
             CanonicalTools(StepName.CANONICAL_TOOLS, as_sent),
             CanonicalTools(StepName.TOOLS_BY_NAME, by_name),
