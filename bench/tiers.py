@@ -143,7 +143,8 @@ def stack_seconds(store: BlockStore, work: Work) -> tuple[float, float]:
 
     start = time.perf_counter()
     for index, (key, data) in enumerate(zip(work.keys, copies, strict=True)):
-        stack.store(key, index * TOKENS, TOKENS, data, BlockFacts(hits=1, position=index * TOKENS))
+        facts = BlockFacts(hits=1, position=index * TOKENS)
+        stack.store(key, facts.position, TOKENS, partial(np.asarray, data), facts)
     stack.flush(60)
     written = time.perf_counter()
     stack.fetch(work.keys, done)

@@ -10,6 +10,7 @@ import pytest
 from hotprefix.engine.request import FinishReason
 from hotprefix.engine.settings import EngineSettings
 from hotprefix.tiers.faulty import Fault
+from hotprefix.tiers.stack import StackLimits
 from tests.engine.tiers import Tiers
 from tests.engine.worlds import World
 
@@ -68,6 +69,38 @@ def test_closing_saves_what_is_in_the_arena(tmp_path: Path) -> None:
     after = World(64, tiers=tiers)
     assert computed(after, LONG + "b") <= 2
     after.stepper.close()
+
+
+@pytest.mark.parametrize("rests", [True, False])
+def test_more_than_may_wait_at_once_is_saved(tmp_path: Path, rests: bool) -> None:
+    """While the engine rests, and at the end: what the queue has no room for is offered later."""
+    tiers = Tiers(ram=0, folder=tmp_path / "kv", limits=StackLimits(queued_bytes=200))
+    before = World(64, tiers=tiers)
+    assert computed(before, LONG + "a") == 41
+    if rests:
+        before.rest()
+        tiers.made[0].close()
+    else:
+        before.stepper.close()
+    after = World(64, tiers=tiers)
+    assert computed(after, LONG + "b") <= 2
+    assert after.tiering is not None
+    after.stepper.close()
+    if before.tiering is not None:
+        assert before.tiering.stack.dropped == 0
+
+
+def test_what_was_saved_while_idle_comes_back_from_ram(tmp_path: Path) -> None:
+    world = World(13, tiers=Tiers(folder=tmp_path / "kv"))
+    computed(world, LONG)
+    world.rest()
+    computed(world, OTHER)  # takes the room of the first
+    world.rest()
+    computed(world, LONG)
+    assert world.tiering is not None
+    stats = world.tiering.stack.stats()
+    assert (stats["ram"].hits > 5, stats["disk"].hits) == (True, 0)
+    world.stepper.close()
 
 
 def test_a_partial_tail_comes_back_too(tmp_path: Path) -> None:

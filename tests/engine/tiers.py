@@ -16,7 +16,7 @@ from hotprefix.tiers.faulty import FaultyStore, Schedule
 from hotprefix.tiers.guard import GuardedStore
 from hotprefix.tiers.placement import Costs, Placement
 from hotprefix.tiers.ram import RamStore
-from hotprefix.tiers.stack import TierStack
+from hotprefix.tiers.stack import StackLimits, TierStack
 from hotprefix.tiers.storage import BlockStorage
 from tests.engine.fake_model import FakeModel
 
@@ -52,6 +52,7 @@ class Tiers:
     disk: int = 1 << 20
     faults: Schedule | None = None
     pause: Callable[[], None] = lambda: None
+    limits: StackLimits | None = None
     clock: Clock = field(default_factory=SystemClock)
     made: list[BlockStore] = field(default_factory=list)
 
@@ -61,7 +62,7 @@ class Tiers:
         storage = BlockStorage(SCOPE, model.block_bytes, codec)
         placement = Placement(Costs(block_bytes=codec.block_bytes))
         guarded = [GuardedStore(store, self.clock) for store in self._stores()]
-        return TierStack(guarded, storage, self.clock, placement)
+        return TierStack(guarded, storage, self.clock, placement, self.limits)
 
     def _stores(self) -> Sequence[BlockStore]:
         self.made = []

@@ -237,10 +237,13 @@ class World:
 
     def rest(self) -> None:
         """What the engine does when there is nothing to do: save, here to the end."""
-        while self.stepper.save_some():
-            pass
-        if self.tiering is not None:
+        while self.tiering is not None:
+            while self.stepper.save_some():
+                pass
             assert self.tiering.stack.flush(10)
+            if self.inbox.empty():
+                break
+            self.receive()
 
     def ask(self, prompt: str | Tokens[int], max_tokens: int | None = 8, **options: Any) -> Answer:
         """Submit and run to the end."""

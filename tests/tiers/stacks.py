@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from functools import partial
 from threading import Event, current_thread
 
 import numpy as np
@@ -50,9 +51,9 @@ class Gated:
     def __getattr__(self, name: str) -> object:
         return getattr(self._inner, name)
 
-    def put(self, record: Record) -> None:
+    def put(self, record: Record) -> bool:
         self._wait()
-        self._inner.put(record)
+        return self._inner.put(record)
 
     def get(self, keys: Sequence[object]) -> list[Record | None]:
         self._wait()
@@ -73,7 +74,9 @@ def storage(**others: Plain) -> BlockStorage:
 
 def store(stack: TierStack, numbers: Sequence[int], facts: BlockFacts | None = None) -> list[bool]:
     return [
-        stack.store(key_of(n), TOKENS * n, TOKENS, block(n), facts or BlockFacts(position=TOKENS * n))
+        stack.store(
+            key_of(n), TOKENS * n, TOKENS, partial(block, n), facts or BlockFacts(position=TOKENS * n)
+        )
         for n in numbers
     ]
 

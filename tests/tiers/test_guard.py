@@ -74,10 +74,12 @@ def test_a_bug_in_a_tier_is_a_miss_too(clock: ManualClock) -> None:
 
 def test_full_and_corrupt_tiers(bench: Bench) -> None:
     bench.fault = Fault.FULL
-    bench.store.put(record(1))
+    assert not bench.store.put(record(1))
     assert present(bench.store, [1]) == []
+    assert bench.store.tier_stats().written_records == 0
     bench.fault = None
-    bench.store.put(record(1))
+    assert bench.store.put(record(1))
+    assert bench.store.tier_stats().written_records == 1
     bench.fault = Fault.CORRUPT
     assert [fetch(bench.store, 1) for _ in range(200)] == [None] * 200
     assert bench.store.tier_stats().errors == 0
@@ -103,6 +105,24 @@ def test_after_failures_in_a_row_no_call_is_made(bench: Bench, clock: ManualCloc
     assert present(bench.store, [1]) == [1]
     assert fetch(bench.store, 1) == record(1)
     assert not bench.store.tier_stats().is_open
+
+
+def test_people_are_told_when_a_tier_rests_and_when_it_is_back(clock: ManualClock) -> None:
+    told: list[str] = []
+    faults: list[Fault | None] = [None]
+    inner = FaultyStore(RamStore(10_000, SCOPE, clock), lambda call: faults[0], lambda: clock.advance(3))
+    store = GuardedStore(inner, clock, RULES, told.append)
+    for faults[0] in (None, Fault.KILLED, None, Fault.SLOW, None):
+        for _ in range(6):
+            fetch(store, 1)
+        clock.advance(60)
+        fetch(store, 1)
+    assert told == [
+        "The ram tier is left alone for a while: StoreError: killed on schedule.",
+        "The ram tier is used again.",
+        "The ram tier is left alone for a while: calls take longer than 2 s.",
+        "The ram tier is used again.",
+    ]
 
 
 def test_slow_calls_open_it_and_give_what_they_found(bench: Bench) -> None:
@@ -165,7 +185,7 @@ def test_counters(clock: ManualClock) -> None:
 
         def put(self, record):  # type: ignore[no-untyped-def]
             clock.advance(0.5)
-            super().put(record)
+            return super().put(record)
 
     store = GuardedStore(Slow(10_000_000, SCOPE, clock), clock)
     store.put(record(1, 2 << 20))

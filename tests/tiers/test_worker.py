@@ -38,12 +38,13 @@ def test_room_is_that_of_all_jobs_not_yet_done() -> None:
     gate = Event()
     worker = Worker("w", 10)
     assert worker.offer(Noted(notes, "large", gate), 50)  # into an empty line
-    assert not worker.has_room
+    assert not worker.has_room(1)
+    assert worker.has_room(0)
     assert not worker.offer(Noted(notes, "late"), 1)
     assert worker.offer(Noted(notes, "free"), 0)
     gate.set()
     assert worker.wait_idle(30)
-    assert worker.has_room
+    assert worker.has_room(50)
     assert worker.offer(Noted(notes, "small"), 6)
     worker.stop()
     assert worker.join(30)

@@ -30,6 +30,8 @@ _LEAST = 2
 """Missing blocks for which the tiers are asked: fewer are computed as fast."""
 _QUEUE = 16_384
 """Blocks that wait to be saved."""
+_LOOKS = 16
+"""Blocks looked at for one that is saved: most may be in the tiers already."""
 
 
 Post = Callable[[Callable[[], None]], object]
@@ -90,6 +92,7 @@ class Tiering:
         self._urgent: deque[Node] = deque(maxlen=_QUEUE)
         self._later: deque[Node] = deque(maxlen=_QUEUE)
         self._adopting = False
+        self._is_waiting_for_room = False
         self._reason = Reason.IDLE
         self.restored_tokens = 0
         cache.on_evicted.append(self._evicted)
@@ -153,8 +156,15 @@ class Tiering:
         self._save(self._urgent, count)
 
     def save_some(self, count: int) -> bool:
-        """Save at most `count` blocks; whether there may be more. For idle times."""
-        return self._save(self._urgent, count) or self._save(self._later, count)
+        """Save at most `count` blocks; whether to go on. For idle times.
+
+        Where the tiers are behind, a call is posted once they are not.
+        """
+        has_more = self._save(self._urgent, count) or self._save(self._later, count)
+        if has_more and not self._stack.has_room:
+            self._wait_for_room()
+            return False
+        return has_more
 
     def close(self, timeout: float) -> None:
         """Save what is in the arena and not yet outside, as far as `timeout` seconds allow."""
@@ -162,8 +172,9 @@ class Tiering:
             self._land(flight)
         until = self._clock.now() + timeout
         self._reason = Reason.SHUTDOWN
-        while self.save_some(PIECE) and (left := until - self._clock.now()) > 0:
-            self._stack.flush(left)
+        while self._save(self._urgent, PIECE) or self._save(self._later, PIECE):
+            if (left := until - self._clock.now()) <= 0 or not self._stack.flush(left):
+                break
         self._stack.close(max(0.0, until - self._clock.now()))
 
     def _next_piece(self, flight: _Flight) -> None:
@@ -225,23 +236,32 @@ class Tiering:
             self._later.append(node)
 
     def _evicted(self, node: Node) -> None:
-        if not self._stack.stored(node.key):
-            self._store(node, Reason.EVICTED)
+        self._store(node, Reason.EVICTED)
 
     def _save(self, queue: deque[Node], count: int) -> bool:
-        while queue and count:
+        """Offer blocks until `count` are taken, or there is no room; whether there are more."""
+        looks = _LOOKS * count
+        while queue and count and looks and self._stack.has_room:
+            looks -= 1
             node = queue.popleft()
             # Those without a parent have left the tree, and their bytes may be another's.
-            if node.parent is not None and not self._stack.stored(node.key):
-                self._store(node, self._reason)
-                count -= 1
+            if node.parent is not None:
+                count -= self._store(node, self._reason)
         return bool(queue)
 
-    def _store(self, node: Node, reason: Reason) -> None:
+    def _wait_for_room(self) -> None:
+        def has_room() -> None:
+            self._is_waiting_for_room = False
+
+        if not self._is_waiting_for_room:
+            self._is_waiting_for_room = True
+            self._stack.after_writes(lambda: self._post(has_room))
+
+    def _store(self, node: Node, reason: Reason) -> bool:
+        """Offer a block to the tiers; whether one takes it."""
         tokens = len(node.tokens) // TOKEN_BYTES
         position = node.index * self._cache.block_size
         pinned = self._pins is not None and self._pins.holds(node)
         facts = BlockFacts(node.hits, position, tokens, pinned, reason)
-        if self._stack.wants(facts):
-            data = self._arena.snapshot(node.block)
-            self._stack.store(node.key, position, tokens, data, facts)
+        read = partial(self._arena.snapshot, node.block)
+        return self._stack.store(node.key, position, tokens, read, facts)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
+import structlog
+
 from hotprefix.base.clock import Clock
 from hotprefix.base.errors import UnsupportedModel
 from hotprefix.pages.codecs.base import BlockCodec
@@ -24,6 +26,7 @@ from hotprefix.tiers.stack import TierStack
 from hotprefix.tiers.storage import BlockStorage
 
 RAW, MIXED = "raw", "mixed"
+_log = structlog.get_logger("hotprefix.tiers")
 
 
 class CodecFacts(NamedTuple):
@@ -52,7 +55,10 @@ def open_tiers(
         raise UnsupportedModel(f"--kv-codec: {error}") from None
     storage = BlockStorage(scope, kv.block_bytes, codec, {RAW: raw})
     placement = Placement(Costs(block_bytes=codec.block_bytes))
-    tiers = [GuardedStore(store, clock) for store in _stores(settings, scope, clock)]
+    tiers = [
+        GuardedStore(store, clock, complain=lambda problem: _log.warning("tier", problem=problem))
+        for store in _stores(settings, scope, clock)
+    ]
     return TierStack(tiers, storage, clock, placement)
 
 

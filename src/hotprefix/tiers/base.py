@@ -62,8 +62,8 @@ class BlockStore(Protocol):
         """The records of `keys` in their order; None for what is not here or is damaged."""
         ...
 
-    def put(self, record: Record) -> None:
-        """Keep a record; one of the same key is replaced. Older ones go if there is no room.
+    def put(self, record: Record) -> bool:
+        """Keep a record, in place of one of the same key; whether it is kept. Older ones make room.
 
         A record of another scope, or one larger than the tier takes, is dropped; so is one that the
         medium has no room for. Then an older one of its key stays.

@@ -12,12 +12,14 @@ from hotprefix.base.clock import Clock
 @dataclass(frozen=True, slots=True)
 class BreakerRules:
     """After `failures` calls in a row that failed or took longer than `slow_seconds`, no call is made
-    for `pause_seconds`. Then one is: if it fails too, the pause doubles, up to `longest_pause`."""
+    for `pause_seconds`. Then one is: if it fails too, the pause doubles, up to `longest_pause`. A call that
+    has not come back for `stuck_seconds` may never do so."""
 
     failures: int = 3
     slow_seconds: float = 2.0
     pause_seconds: float = 1.0
     longest_pause: float = 60.0
+    stuck_seconds: float = 10.0
 
 
 class Leave(Enum):

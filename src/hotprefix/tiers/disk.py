@@ -88,15 +88,13 @@ class DiskStore:
         except OSError as error:
             raise _failed("read", error) from error
 
-    def put(self, record: Record) -> None:
+    def put(self, record: Record) -> bool:
         if record.scope != self._scope:
-            self._drop()
-            return
+            return self._drop()
         header, body = self._format.encode(record)
         size = len(header) + len(body)
         if aligned(size) > self._limit // _LARGEST_SHARE:
-            self._drop()
-            return
+            return self._drop()
         with self._writing:
             self._check_open()
             try:
@@ -105,10 +103,10 @@ class DiskStore:
             except OSError as error:
                 if error.errno not in _NO_ROOM:
                     raise _failed("written", error) from error
-                self._drop()
-                return
+                return self._drop()
             with self._lock:
                 self._enter(record.key, Place(segment, offset, size))
+        return True
 
     def retain(self, keys: Sequence[BlockKey], until: float) -> None:
         with self._lock:
@@ -156,9 +154,10 @@ class DiskStore:
         if self._is_closed:
             raise StoreError("the disk tier is closed")
 
-    def _drop(self) -> None:
+    def _drop(self) -> bool:
         with self._lock:
             self._dropped += 1
+        return False
 
     def _total(self) -> int:
         return sum(segment.size for segment in self._segments)

@@ -53,9 +53,8 @@ class FaultyStore:
             return [record and self._flipped(record) for record in records]
         return records
 
-    def put(self, record: Record) -> None:
-        if self._next() is not Fault.FULL:
-            self._inner.put(record)
+    def put(self, record: Record) -> bool:
+        return self._next() is not Fault.FULL and self._inner.put(record)
 
     def retain(self, keys: Sequence[BlockKey], until: float) -> None:
         self._next()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import Lock
 
@@ -14,13 +14,27 @@ from hotprefix.tiers.tier_stats import TierStats, bandwidth
 
 
 class GuardedStore:
-    """`BlockStore` around another. No verb raises; `stats` and `tier_stats` need no I/O."""
+    """`BlockStore` around another. No verb raises; `stats` and `tier_stats` need no I/O.
 
-    def __init__(self, inner: BlockStore, clock: Clock, rules: BreakerRules | None = None) -> None:
+    `complain` gets a sentence when the tier is left alone for the first time, and when it is used again.
+    """
+
+    def __init__(
+        self,
+        inner: BlockStore,
+        clock: Clock,
+        rules: BreakerRules | None = None,
+        complain: Callable[[str], None] | None = None,
+    ) -> None:
         self._inner = inner
         self._clock = clock
-        self._breaker = Breaker(clock, rules or BreakerRules())
+        self._rules = rules or BreakerRules()
+        self._breaker = Breaker(clock, self._rules)
+        self._complain = complain
+        self._is_said_to_rest = False
         self._lock = Lock()
+        self._reads: dict[object, float] = {}
+        """When those began that have not come back."""
         self._last_error = ""
         self._hits = self._misses = self._errors = self._skipped = 0
         self._read_bytes = self._written_records = self._written_bytes = 0
@@ -38,7 +52,14 @@ class GuardedStore:
     @property
     def is_available(self) -> bool:
         """Whether a call would be made now."""
-        return self._breaker.lets_in
+        return self._breaker.lets_in and not self.is_stuck
+
+    @property
+    def is_stuck(self) -> bool:
+        """Whether somebody waits for a read that may never come back, as on a network file system."""
+        with self._lock:
+            first = min(self._reads.values(), default=None)
+        return first is not None and self._clock.now() - first > self._rules.stuck_seconds
 
     @property
     def read_bandwidth(self) -> float | None:
@@ -60,7 +81,7 @@ class GuardedStore:
     def get(self, keys: Sequence[BlockKey]) -> list[Record | None]:
         records: list[Record | None] = [None] * len(keys)
         start = self._clock.now()
-        with self._call() as may:
+        with self._call() as may, self._reading(start):
             if may:
                 records = self._inner.get(keys)
         seconds = self._clock.now() - start
@@ -73,16 +94,19 @@ class GuardedStore:
                 self._read_seconds += seconds
         return records
 
-    def put(self, record: Record) -> None:
+    def put(self, record: Record) -> bool:
+        is_kept = False
         start = self._clock.now()
         with self._call() as may:
             if may:
-                self._inner.put(record)
-                seconds = self._clock.now() - start
-                with self._lock:
-                    self._written_records += 1
-                    self._written_bytes += len(record.payload)
-                    self._write_seconds += seconds
+                is_kept = self._inner.put(record)
+        seconds = self._clock.now() - start
+        if is_kept:
+            with self._lock:
+                self._written_records += 1
+                self._written_bytes += len(record.payload)
+                self._write_seconds += seconds
+        return is_kept
 
     def retain(self, keys: Sequence[BlockKey], until: float) -> None:
         with self._call() as may:
@@ -151,6 +175,7 @@ class GuardedStore:
             yield False
             return
         start = self._clock.now()
+        has_failed = True
         with self._noted():
             try:
                 yield True
@@ -158,6 +183,29 @@ class GuardedStore:
                 self._breaker.leave(how, None)
                 raise
             self._breaker.leave(how, self._clock.now() - start)
+            has_failed = False
+        slow = f"calls take longer than {self._rules.slow_seconds:g} s"
+        self._tell(self._last_error if has_failed else slow)
+
+    @contextmanager
+    def _reading(self, start: float) -> Iterator[None]:
+        mark = object()
+        with self._lock:
+            self._reads[mark] = start
+        try:
+            yield
+        finally:
+            with self._lock:
+                del self._reads[mark]
+
+    def _tell(self, why: str) -> None:
+        """Say what has changed: no request fails with a tier, so nobody would notice."""
+        rests = self._breaker.is_open
+        with self._lock:
+            is_new, self._is_said_to_rest = rests is not self._is_said_to_rest, rests
+        if is_new and self._complain is not None:
+            state = f"is left alone for a while: {why}" if rests else "is used again"
+            self._complain(f"The {self.name} tier {state}.")
 
     @contextmanager
     def _noted(self) -> Iterator[bool]:

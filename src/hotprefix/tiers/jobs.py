@@ -55,7 +55,7 @@ class Fetch:
 class Act:
     """Anything that may as well not happen."""
 
-    act: Callable[[], None]
+    act: Callable[[], object]
 
     def run(self) -> None:
         self.act()

@@ -57,23 +57,25 @@ class RamStore:
                     self._recency.touch(key, now)
         return found
 
-    def put(self, record: Record) -> None:
+    def put(self, record: Record) -> bool:
         size = _size(record)
         with self._lock:
             if record.scope != self._scope or size > self._limit:
                 self._dropped += 1
-                return
+                return False
             self._remove(record.key)
             self._records[record.key] = record
             self._recency.touch(record.key, self._clock.wall())
             self._bytes += size
             # The new one itself goes if all others are retained.
             victims = self._shrink()
+            is_kept = record.key in self._records
             spill = self._spill
             if spill is not None:
                 self._leaving.update((victim.key, victim) for victim, _ in victims)
         if spill is not None:
             self._hand_on(victims, spill)
+        return is_kept
 
     def retain(self, keys: Sequence[BlockKey], until: float) -> None:
         now = self._clock.wall()

@@ -176,12 +176,10 @@ class RedisStore:
             self.delete(bad)
         return records
 
-    def put(self, record: Record) -> None:
+    def put(self, record: Record) -> bool:
         header, body = self._format.encode(record)
         if record.scope != self._scope or len(header) + len(body) + OVERHEAD_BYTES > self._limit:
-            with self._lock:
-                self._dropped += 1
-            return
+            return self._drop()
         try:
             self._run(
                 self._put_script,
@@ -191,8 +189,8 @@ class RedisStore:
             if not isinstance(error.__cause__, self._full):
                 raise
             # `maxmemory` is reached and its policy evicts nothing.
-            with self._lock:
-                self._dropped += 1
+            return self._drop()
+        return True
 
     def retain(self, keys: Sequence[BlockKey], until: float) -> None:
         """The latest wish of any server counts."""
@@ -212,6 +210,11 @@ class RedisStore:
     def close(self) -> None:
         with self._told():
             self._client.close()
+
+    def _drop(self) -> bool:
+        with self._lock:
+            self._dropped += 1
+        return False
 
     def _decode(self, key: BlockKey, value: bytes) -> Record | None:
         """None for a record that another server encrypted with its key. Raises `DamagedRecord`."""

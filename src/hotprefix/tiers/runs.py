@@ -26,7 +26,7 @@ class RunLimits:
 
 class RunReader:
     """`pending` gives a block that is on its way into a tier; `found` learns of each record that a
-    tier had, as record and tier."""
+    tier had, as record and tier, and `useless` of each that can't be decoded."""
 
     def __init__(
         self,
@@ -36,6 +36,7 @@ class RunReader:
         limits: RunLimits,
         pending: Callable[[BlockKey], Fetched | None],
         found: Callable[[Record, GuardedStore], None],
+        useless: Callable[[BlockKey, GuardedStore], None],
     ) -> None:
         self._tiers = tiers
         self._storage = storage
@@ -43,6 +44,7 @@ class RunReader:
         self._limits = limits
         self._pending = pending
         self._found = found
+        self._useless = useless
 
     def read(self, keys: Sequence[BlockKey]) -> list[Fetched]:
         """The blocks of the leading keys, each beginning where the one before it ends."""
@@ -66,6 +68,8 @@ class RunReader:
         for key, waited in zip(keys, waiting, strict=True):
             found = records.get(key)
             block = waited if found is None else self._storage.decode(key, found[0], next(rows))
+            if block is None and found is not None:
+                self._useless(key, found[1])
             if block is None or not _continues(run, block):
                 return False
             if found is not None:

@@ -64,7 +64,9 @@ class TierStack:
         self._lock = Lock()
         self._pending: dict[BlockKey, Store] = {}
         self._dropped = 0
-        self._reads = RunReader(self._tiers, storage, clock, limits.run, self._waiting, self._found)
+        self._reads = RunReader(
+            self._tiers, storage, clock, limits.run, self._waiting, self._found, self._useless
+        )
         for tier in self._tiers:
             tier.spill_to(partial(self._overflow, tier))
         self._writer = Worker("tiers-writer", limits.queued_bytes)
@@ -72,7 +74,7 @@ class TierStack:
 
     @property
     def dropped(self) -> int:
-        """Blocks that were offered and not taken, or given up at the end."""
+        """Blocks that a tier would have taken and there was no room for on the way, or no time at the end."""
         return self._dropped
 
     @property
@@ -80,40 +82,55 @@ class TierStack:
         """Jobs of the threads that ended in an error which no tier raised: bugs."""
         return self._writer.failed + self._reader.failed
 
-    def wants(self, facts: BlockFacts) -> bool:
-        """Whether a tier would take such a block and there is room in the queue."""
-        return self._writer.has_room and bool(self._placement.admit(facts, self._views(None)))
+    @property
+    def has_room(self) -> bool:
+        """Whether one more block could wait to be written."""
+        return self._writer.has_room(self._storage.block_bytes)
+
+    def after_writes(self, call: Callable[[], object]) -> None:
+        """Have `call` made on the writer thread once all that waits now is written, or never if it ends."""
+        self._writer.offer(Act(call), 0)
 
     def store(
-        self, key: BlockKey, position: int, tokens: int, data: NDArray[np.uint8], facts: BlockFacts
+        self,
+        key: BlockKey,
+        position: int,
+        tokens: int,
+        read: Callable[[], NDArray[np.uint8]],
+        facts: BlockFacts,
     ) -> bool:
-        """Have a block written; `data` uint8 [block bytes] belongs to the stack from now on.
+        """Have a block written to the tiers that take it and lack it; whether there was a need and room.
 
-        False if it was dropped. True without effect if it is in all tiers that would take it.
+        `read` gives its bytes, uint8 [block bytes], which belong to the stack from then on. It is called
+        at once, or never.
         """
-        job = Store(self._write, self._cancelled, key, position, tokens, data, facts)
-        data.flags.writeable = False
         self._notes.note(key, facts)
-        if not self._placement.admit(facts, self._views(None)):
-            self._cancelled(job)
+        for tier in self._tiers:
+            tier.touch((key,))
+        known = self._notes.facts(key, facts.reason)
+        if self._is_pending(key, facts) or not self._placement.admit(known, self._views(key)):
             return False
+        try:
+            data = read() if self.has_room else None
+        except MemoryError:
+            data = None
+        if data is None:
+            self._drop()
+            return False
+        data.flags.writeable = False
+        job = Store(self._write, self._cancelled, key, position, tokens, data, facts)
         with self._lock:
-            if key in self._pending:
-                return True
             self._pending[key] = job
         if not self._writer.offer(job, data.nbytes):
             self._cancelled(job)
             return False
         return True
 
-    def stored(self, key: BlockKey) -> bool:
-        """Whether it is in an indexed tier, or on its way into one."""
-        return self._waiting(key) is not None or any(
-            tier.contains((key,))[0] for tier in self._tiers if tier.is_indexed
-        )
-
     def promising(self, keys: Sequence[BlockKey]) -> int:
         """How many leading keys a fetch may find. Without an index, a tier may have any."""
+        if any(tier.is_stuck for tier in self._tiers):
+            # The reader waits for it, and whoever waits for the reader would wait in vain.
+            return 0
         if any(tier.is_available for tier in self._tiers if not tier.is_indexed):
             return len(keys)
         indexes = [tier.contains(keys) for tier in self._tiers]
@@ -164,15 +181,21 @@ class TierStack:
         """By the tier's name."""
         return {tier.name: tier.tier_stats() for tier in self._tiers}
 
-    def _views(self, key: BlockKey | None) -> list[TierFacts]:
+    def _is_pending(self, key: BlockKey, facts: BlockFacts) -> bool:
+        """Whether it is on its way already; what is newly known of it goes along."""
+        with self._lock:
+            job = self._pending.get(key)
+            if job is not None and facts.reason is Reason.EVICTED:
+                self._pending[key] = replace(job, facts=facts)
+            return job is not None
+
+    def _views(self, key: BlockKey) -> list[TierFacts]:
         return [
             TierFacts(tier.name, tier.is_available, self._has(tier, key), tier.read_bandwidth)
             for tier in self._tiers
         ]
 
-    def _has(self, tier: GuardedStore, key: BlockKey | None) -> bool:
-        if key is None:
-            return False
+    def _has(self, tier: GuardedStore, key: BlockKey) -> bool:
         return tier.contains((key,))[0] if tier.is_indexed else self._recall.is_recent(key)
 
     def _waiting(self, key: BlockKey) -> Fetched | None:
@@ -191,15 +214,21 @@ class TierStack:
         if names:
             self._writer.offer(Act(lambda: self._put(record, names)), len(record.payload))
 
+    def _useless(self, key: BlockKey, source: GuardedStore) -> None:
+        """A record of a codec that is not read any more would keep a better one out. What lies in a tier
+        without an index may be of use to others."""
+        if source.is_indexed:
+            source.delete((key,))
+
     # On the writer thread
 
     def _write(self, job: Store) -> None:
         """Decided again: much may have changed while it waited."""
         try:
+            with self._lock:
+                job = self._pending.get(job.key, job)
             facts = self._notes.facts(job.key, job.facts.reason)
             names = self._placement.admit(facts, self._views(job.key))
-            for tier in self._tiers:
-                tier.touch((job.key,))
             if names:
                 self._put(self._storage.encode(job.key, job.position, job.tokens, job.data), names)
         except ValueError:
@@ -212,8 +241,7 @@ class TierStack:
     def _put(self, record: Record, names: Sequence[str]) -> None:
         until = self._notes.until(record.key)
         for tier in self._tiers:
-            if tier.name in names:
-                tier.put(record)
+            if tier.name in names and tier.put(record):
                 if not tier.is_indexed:
                     self._recall.remember(record.key)
                 if until is not None:
@@ -242,8 +270,7 @@ class TierStack:
     def _cancelled(self, job: Store) -> None:
         self._drop()
         with self._lock:
-            if self._pending.get(job.key) is job:
-                del self._pending[job.key]
+            self._pending.pop(job.key, None)
 
     def _drop(self) -> None:
         with self._lock:

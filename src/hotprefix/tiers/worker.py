@@ -35,10 +35,10 @@ class Worker:
         self._thread = Thread(target=self._work, name=name, daemon=True)
         self._thread.start()
 
-    @property
-    def has_room(self) -> bool:
-        """Whether some job would be taken now."""
-        return not self._is_stopping and self._taken < self._room
+    def has_room(self, size: int) -> bool:
+        """Whether a job of that size would be taken now."""
+        with self._changed:
+            return self._has_room(size)
 
     def offer(self, job: Job, size: int) -> bool:
         """Queue a job that takes `size` of the room until it is done; False if there is too little.
@@ -46,7 +46,7 @@ class Worker:
         An empty line takes a job of any size, and any line one of size 0.
         """
         with self._changed:
-            if self._is_stopping or (self._taken and size and self._taken + size > self._room):
+            if not self._has_room(size):
                 return False
             self._taken += size
             self._jobs.append((job, size))
@@ -85,6 +85,10 @@ class Worker:
         """Wait for the end, for at most so many seconds; whether it has come."""
         self._thread.join(timeout)
         return not self._thread.is_alive()
+
+    def _has_room(self, size: int) -> bool:
+        is_enough = not (self._taken and size) or self._taken + size <= self._room
+        return is_enough and not self._is_stopping
 
     def _is_working(self) -> bool:
         return bool(self._is_busy or self._jobs or self._refused)
