@@ -13,6 +13,7 @@ from starlette.types import ASGIApp
 from structlog.typing import FilteringBoundLogger
 
 from hotprefix.api.inflight import InFlight
+from hotprefix.app.http_protocol import http_protocol
 
 _KEEP_ALIVE = 75
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -112,6 +113,7 @@ def server_config(app: ASGIApp) -> uvicorn.Config:
     """How this server speaks HTTP."""
     return uvicorn.Config(
         app,
+        http=http_protocol(),
         log_config=None,
         access_log=False,
         lifespan="off",
