@@ -11,10 +11,9 @@ import pytest
 import uvicorn
 from starlette.types import Receive, Scope, Send
 
-from hotprefix.app.http_protocol import bounded_protocol
+from hotprefix.app.http_protocol import BoundedHttp
 
 pytestmark = pytest.mark.anyio
-pytest.importorskip("httptools")
 
 MOST = 2000
 HEAD = b"POST / HTTP/1.1\r\nhost: x\r\n"
@@ -44,7 +43,11 @@ class App:
 async def connected(
     app: App, seconds: float = 60.0
 ) -> AsyncIterator[tuple[asyncio.StreamReader, asyncio.StreamWriter]]:
-    config = uvicorn.Config(app, http=bounded_protocol(MOST, seconds), log_config=None, lifespan="off")
+    class Small(BoundedHttp):
+        most_bytes = MOST
+        most_seconds = seconds
+
+    config = uvicorn.Config(app, http=Small, log_config=None, lifespan="off")
     server = uvicorn.Server(config)
     with socket.create_server(("127.0.0.1", 0)) as sock:
         serving = asyncio.create_task(server.serve([sock]))

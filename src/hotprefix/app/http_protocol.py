@@ -1,18 +1,16 @@
-"""HTTP/1.1 as uvicorn speaks it, with bounds on the head of a request: its size, and its time to come.
+"""HTTP/1.1 as uvicorn speaks it over httptools, with bounds on the head of a request: its size and its time.
 
-httptools has neither: whoever reaches the port, with or without a key, could fill the memory with headers,
-or hold connections open without ever asking.
+uvicorn has neither: whoever reaches the port, with or without a key, could fill the memory with headers,
+or hold connections open without ever asking. Only to be imported where httptools is installed.
 """
 
 from __future__ import annotations
 
 import asyncio
-import importlib.util
-from typing import Any, Literal
+from typing import Any
 
-MOST_HEAD_BYTES = 64 * 1024
-"""h11's own bound, which holds where httptools is not installed."""
-MOST_HEAD_SECONDS = 60.0
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
 _TOO_LARGE = b"The head of the request is too large."
 _REFUSAL = (
     b"HTTP/1.1 431 Request Header Fields Too Large\r\n"
@@ -22,74 +20,68 @@ _REFUSAL = (
 ) % (len(_TOO_LARGE), _TOO_LARGE)
 
 
-def http_protocol() -> type[asyncio.Protocol] | Literal["h11"]:
-    """What to give to uvicorn: httptools if it is installed, within bounds, else h11."""
-    if importlib.util.find_spec("httptools") is None:
-        return "h11"
-    return bounded_protocol(MOST_HEAD_BYTES, MOST_HEAD_SECONDS)
+class BoundedHttp(HttpToolsProtocol):
+    """A larger head gets 431, a later one a closed connection.
 
+    What is counted are the bytes of a head that has not ended, and of the trailers behind a body.
+    """
 
-def bounded_protocol(most_bytes: int, seconds: float) -> type[asyncio.Protocol]:
-    """uvicorn's protocol over httptools. A larger head gets 431, a later one a closed connection."""
-    from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+    most_bytes = 64 * 1024
+    """What h11 allows as well."""
+    most_seconds = 60.0
 
-    class BoundedProtocol(HttpToolsProtocol):
-        """What is counted are the bytes of a head that has not ended, and of trailers behind a body."""
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self._in_head = False
+        self._head = 0
+        self._patience: asyncio.TimerHandle | None = None
 
-        def __init__(self, *args: Any, **more: Any) -> None:
-            super().__init__(*args, **more)
-            self._in_head = False
-            self._head = 0
-            self._patience: asyncio.TimerHandle | None = None
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self._wait()
 
-        def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-            super().connection_made(transport)
-            self._wait()
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._wait_no_longer()
+        super().connection_lost(exc)
 
-        def connection_lost(self, exc: Exception | None) -> None:
-            self._wait_no_longer()
-            super().connection_lost(exc)
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if self._in_head:
+            self._head += len(data)
+        if self._in_head and self._head > self.most_bytes and not self.transport.is_closing():
+            self.transport.write(_REFUSAL)
+            self.transport.close()
 
-        def data_received(self, data: bytes) -> None:
-            super().data_received(data)
-            if self._in_head:
-                self._head += len(data)
-            if self._in_head and self._head > most_bytes and not self.transport.is_closing():
-                self.transport.write(_REFUSAL)
-                self.transport.close()
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._in_head, self._head = True, 0
+        self._wait()
 
-        def on_message_begin(self) -> None:
-            super().on_message_begin()
-            self._in_head, self._head = True, 0
-            self._wait()
+    def on_header(self, name: bytes, value: bytes) -> None:
+        if not self._in_head:
+            self._head += len(name) + len(value)
+            if self._head > self.most_bytes:
+                raise ValueError("too many trailers")  # to the parser it is a bad request
+        super().on_header(name, value)
 
-        def on_header(self, name: bytes, value: bytes) -> None:
-            if not self._in_head:
-                self._head += len(name) + len(value)
-                if self._head > most_bytes:
-                    raise ValueError("too many trailers")  # to the parser it is a bad request
-            super().on_header(name, value)
+    def on_headers_complete(self) -> None:
+        self._in_head, self._head = False, 0
+        self._wait_no_longer()
+        super().on_headers_complete()
 
-        def on_headers_complete(self) -> None:
-            self._in_head, self._head = False, 0
-            self._wait_no_longer()
-            super().on_headers_complete()
+    def _wait(self) -> None:
+        if self._patience is None:
+            self._patience = self.loop.call_later(self.most_seconds, self._give_up)
 
-        def _wait(self) -> None:
-            if self._patience is None:
-                self._patience = self.loop.call_later(seconds, self._give_up)
-
-        def _wait_no_longer(self) -> None:
-            if self._patience is not None:
-                self._patience.cancel()
-                self._patience = None
-
-        def _give_up(self) -> None:
+    def _wait_no_longer(self) -> None:
+        if self._patience is not None:
+            self._patience.cancel()
             self._patience = None
-            cycle: RequestResponseCycle | None = self.cycle
-            if cycle is not None and not cycle.response_complete:
-                self._wait()  # an earlier request on the same connection is still being answered
-            else:
-                self.transport.close()
 
-    return BoundedProtocol
+    def _give_up(self) -> None:
+        self._patience = None
+        cycle: RequestResponseCycle | None = self.cycle
+        if cycle is not None and not cycle.response_complete:
+            self._wait()  # an earlier request on the same connection is still being answered
+        else:
+            self.transport.close()

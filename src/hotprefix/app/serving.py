@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib.util
 import signal
 import socket
 from collections.abc import Callable, Iterator
+from typing import Literal
 
 import uvicorn
 from starlette.types import ASGIApp
 from structlog.typing import FilteringBoundLogger
 
 from hotprefix.api.inflight import InFlight
-from hotprefix.app.http_protocol import http_protocol
 
 _KEEP_ALIVE = 75
 _STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
@@ -113,7 +114,7 @@ def server_config(app: ASGIApp) -> uvicorn.Config:
     """How this server speaks HTTP."""
     return uvicorn.Config(
         app,
-        http=http_protocol(),
+        http=_protocol(),
         log_config=None,
         access_log=False,
         lifespan="off",
@@ -122,6 +123,15 @@ def server_config(app: ASGIApp) -> uvicorn.Config:
         timeout_keep_alive=_KEEP_ALIVE,
         timeout_graceful_shutdown=1,
     )
+
+
+def _protocol() -> type[asyncio.Protocol] | Literal["h11"]:
+    """httptools within bounds if it is installed, else h11, which has bounds of its own."""
+    if importlib.util.find_spec("httptools") is None:
+        return "h11"
+    from hotprefix.app.http_protocol import BoundedHttp
+
+    return BoundedHttp
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
