@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import subprocess
 import sys
@@ -57,6 +58,118 @@ def test_a_folder_that_cannot_be(tmp_path: Path, clock: ManualClock) -> None:
     file.write_text("x", encoding="ascii")
     with pytest.raises(StoreError, match="can't be used as a disk tier"):
         opened(file / "tier", clock)
+
+
+def test_a_file_system_without_locks_is_not_another_server(
+    tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_locks(*_: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr("fcntl.flock", no_locks)
+    with pytest.raises(StoreError, match="can't be locked: No locks available") as told:
+        opened(tmp_path, clock)
+    assert not isinstance(told.value, FolderInUse)
+
+
+def test_a_file_that_can_not_be_opened_is_named(tmp_path: Path, clock: ManualClock) -> None:
+    (tmp_path / f"segment-{3:016x}.kv").mkdir()
+    with pytest.raises(StoreError, match=r"segment-0+3\.kv: Is a directory.*delete the folder"):
+        opened(tmp_path, clock)
+    (tmp_path / f"segment-{3:016x}.kv").rmdir()
+    opened(tmp_path, clock).close()  # the lock was given back
+
+
+def test_a_bad_sector_costs_its_record_not_the_tier(
+    tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What the medium can't give back can't be moved on, and must not stop all writing for ever."""
+    read = Segment.read
+    bad: set[tuple[int, int]] = set()
+
+    def broken(segment: Segment, offset: int, size: int) -> bytes:
+        if (segment.number, offset) in bad:
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return read(segment, offset, size)
+
+    monkeypatch.setattr(Segment, "read", broken)
+    store = opened(tmp_path, clock)
+    for number in range(3):
+        store.put(record(number, SIZE))
+    store.retain([key_of(number) for number in range(3)], clock.wall() + 1000)
+    bad.add((0, store._index[key_of(1)].offset))
+    for number in range(10, 600):
+        assert store.put(record(number, SIZE))
+    assert present(store, range(3)) == [0, 2]
+    store.close()
+
+
+def test_a_segment_that_could_not_be_begun_is_begun_later(
+    tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = opened(tmp_path, clock)
+    fsync = os.fsync
+    faults = [errno.EIO, errno.EIO, errno.EINVAL]  # the last: a file system that can't sync folders
+
+    def failing(handle: int) -> None:
+        if faults:
+            raise OSError(faults[0], os.strerror(faults.pop(0)))
+        fsync(handle)
+
+    monkeypatch.setattr("os.fsync", failing)
+    for _ in range(2):
+        with pytest.raises(StoreError, match="can't be written"):
+            store.put(record(1))
+        assert not list(tmp_path.glob("*.kv"))
+    assert store.put(record(1))
+    assert fetch(store, 1) == record(1)
+    store.close()
+
+
+def test_the_medium_has_it_soon(tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every ten seconds while records come, and when it is asked for; not again for nothing new."""
+    synced: list[int] = []
+    sync = Segment.sync
+    monkeypatch.setattr(Segment, "sync", lambda segment: (synced.append(segment.size), sync(segment)))
+    store = opened(tmp_path, clock)
+    for number in range(12):
+        store.put(record(number, SIZE))
+        clock.advance(1)
+    assert len(synced) == 1
+    store.sync()
+    store.sync()
+    assert len(synced) == 2
+    assert synced[-1] == store.stats().bytes
+    store.close()
+    assert len(synced) == 2
+
+
+def test_a_few_more_than_half_retained_do_not_cost_all_writing(
+    tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Moving them on again and again would write many bytes for each that is new."""
+    written = 0
+    append = Segment.append
+
+    def counted(segment: Segment, parts: Sequence[bytes]) -> int:
+        nonlocal written
+        written += sum(len(part) for part in parts)
+        return append(segment, parts)
+
+    monkeypatch.setattr(Segment, "append", counted)
+    monkeypatch.setattr("hotprefix.tiers.disk.LEAST_SEGMENTS", 64)
+    store = opened(tmp_path, clock)
+    for number in range(160):
+        store.put(record(number, SIZE))
+        store.retain([key_of(number)], clock.wall() + 1000)
+    written = 0
+    for number in range(1000, 1400):
+        store.put(record(number, SIZE))
+    assert written < 4 * 400 * SIZE
+    kept = present(store, range(160))
+    assert len(kept) * SIZE > LIMIT // 4
+    assert kept == list(range(160 - len(kept), 160))
+    store.close()
 
 
 def test_only_its_owner_may_read(tmp_path: Path, clock: ManualClock) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from threading import Event
 
 import numpy as np
 import pytest
@@ -266,6 +267,22 @@ def test_nobody_waits_for_a_reader_that_is_stuck(build: Build, clock: ManualCloc
     assert len(answer.wait()) == 1
     assert stack.flush(30)
     assert stack.promising([key_of(1)]) == 1
+
+
+def test_the_medium_gets_it_when_nothing_more_comes(clock: ManualClock, tmp_path: Path) -> None:
+    synced = Event()
+
+    class Watched(DiskStore):
+        def sync(self) -> None:
+            super().sync()
+            synced.set()
+
+    stack = TierStack(
+        [GuardedStore(Watched(tmp_path / "tier", 1_000_000, SCOPE, clock), clock)], storage(), clock
+    )
+    store(stack, [1])
+    assert synced.wait(30)
+    stack.close(10)
 
 
 def test_a_full_queue_drops(build: Build, clock: ManualClock) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from queue import Queue
 from threading import Event, current_thread
 
 from hotprefix.tiers.worker import Worker
@@ -50,6 +51,19 @@ def test_room_is_that_of_all_jobs_not_yet_done() -> None:
     assert worker.join(30)
     assert notes == ["ran large on w", "ran free on w", "ran small on w"]
     assert not worker.offer(Noted(notes, "too late"), 0)
+
+
+def test_a_rest_is_noted_once_after_each_time_of_work() -> None:
+    notes: list[str] = []
+    rested: Queue[int] = Queue()
+    worker = Worker("w", 10, lambda: rested.put(len(notes)), rest_seconds=0.01)
+    for number in range(3):
+        worker.offer(Noted(notes, str(number)), 1)
+        assert rested.get(timeout=30) == number + 1
+    assert worker.wait_idle(30)
+    worker.stop()
+    assert worker.join(30)
+    assert rested.empty()
 
 
 def test_cancelled_on_the_thread_or_after_its_end_by_the_caller() -> None:

@@ -84,6 +84,15 @@ class BlockStore(Protocol):
     def close(self) -> None: ...
 
 
+@runtime_checkable
+class LastingStore(Protocol):
+    """What a tier on a medium has besides."""
+
+    def sync(self) -> None:
+        """Wait until the medium has all that was put. Raises `StoreError`."""
+        ...
+
+
 Spill = Callable[[Record, bool], None]
 """Gets a record that has to go for want of room, and whether it was retained."""
 

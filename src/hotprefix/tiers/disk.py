@@ -8,7 +8,6 @@ the records' headers. Nothing is written without a checksum, so a torn or flippe
 from __future__ import annotations
 
 import errno
-import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,12 +19,14 @@ from hotprefix.tiers.base import Record, StoreError, StoreStats
 from hotprefix.tiers.cipher import Cipher
 from hotprefix.tiers.folder_lock import FolderLock
 from hotprefix.tiers.record import HEADER_BYTES, DamagedRecord, RecordFormat, RecordHeader, read_header
-from hotprefix.tiers.segment import Place, Segment, aligned
+from hotprefix.tiers.segment import Place, Segment, aligned, sync_folder
 
 USUAL_SEGMENT = 256 << 20
 LEAST_SEGMENTS = 8
 MOST_SEGMENTS = 256
 """Every segment is an open file."""
+SYNC_SECONDS = 10.0
+"""While records come, the medium has to have them no later than this."""
 _LARGEST_SHARE = 4
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _NAME = re.compile(r"segment-([0-9a-f]{16})\.kv")
@@ -54,12 +55,17 @@ class DiskStore:
         self._dropped = 0
         self._damaged = 0
         self._is_closed = False
+        self._is_dirty = False
+        self._synced_at = clock.now()
         self._owner = FolderLock(folder)
         try:
             self._recover()
         except OSError as error:
             self._owner.release()
-            raise StoreError(f"the disk tier in {folder} can't be read: {error.strerror}") from error
+            raise StoreError(
+                f"the disk tier in {folder} can't be opened: {error.filename or folder}: {error.strerror}. "
+                "Give the files to the user that the server runs as, or delete the folder: it is a cache."
+            ) from error
 
     @property
     def name(self) -> str:
@@ -106,6 +112,8 @@ class DiskStore:
                 return self._drop()
             with self._lock:
                 self._enter(record.key, Place(segment, offset, size))
+            if self._clock.now() - self._synced_at >= SYNC_SECONDS:
+                self._sync()
         return True
 
     def retain(self, keys: Sequence[BlockKey], until: float) -> None:
@@ -131,16 +139,18 @@ class DiskStore:
         with self._lock:
             return StoreStats(len(self._index), self._total(), self._limit, self._dropped, self._damaged)
 
+    def sync(self) -> None:
+        with self._writing:
+            if not self._is_closed:
+                self._sync()
+
     def close(self) -> None:
         """Wait for the medium and give the folder back."""
         with self._writing:
             if self._is_closed:
                 return
             try:
-                if self._segments:
-                    self._segments[-1].sync()
-            except OSError as error:
-                raise _failed("written", error) from error
+                self._sync()
             finally:
                 with self._lock:
                     self._is_closed = True
@@ -197,11 +207,22 @@ class DiskStore:
         return True
 
     def _append(self, parts: Sequence[bytes]) -> tuple[Segment, int]:
+        self._is_dirty = True
         size = aligned(sum(len(part) for part in parts))
         segment = self._segments[-1] if self._segments else None
         if segment is None or (segment.size and segment.size + size > self._segment_bytes):
             segment = self._begin_segment()
         return segment, segment.append(parts)
+
+    def _sync(self) -> None:
+        """All segments but the last were synced when they were complete."""
+        self._synced_at = self._clock.now()
+        if self._is_dirty and self._segments:
+            try:
+                self._segments[-1].sync()
+            except OSError as error:
+                raise _failed("written", error) from error
+        self._is_dirty = False
 
     def _begin_segment(self) -> Segment:
         number = 0
@@ -209,11 +230,11 @@ class DiskStore:
             self._segments[-1].sync()
             number = self._segments[-1].number + 1
         segment = Segment.create(self._folder / f"segment-{number:016x}.kv", number)
-        folder = os.open(self._folder, os.O_RDONLY | os.O_CLOEXEC)
         try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+            sync_folder(self._folder)
+        except OSError:
+            segment.unlink()  # else its name would be taken for ever
+            raise
         with self._lock:
             self._segments.append(segment)
         return segment
@@ -222,8 +243,15 @@ class DiskStore:
         """Until `need` bytes fit beside the room for rewriting a segment. Raises `OSError`."""
         rewritten = 0
         while self._segments and self._total() + need + self._reserve(need) > self._limit:
-            # Retained records are moved on as long as they are less than half of what there is.
-            rewritten += self._compact(honour_retained=2 * rewritten < self._limit)
+            # Were more than half of all records moved on again and again, little else would be written.
+            moved = max(rewritten, self._retained())
+            rewritten += self._compact(honour_retained=2 * moved < self._limit)
+
+    def _retained(self) -> int:
+        """Bytes of all records that somebody wants kept."""
+        now = self._clock.wall()
+        with self._lock:
+            return sum(aligned(place.size) for place in self._index.values() if place.until > now)
 
     def _reserve(self, need: int) -> int:
         return max(self._segment_bytes, need, *(segment.size for segment in self._segments))
@@ -235,8 +263,11 @@ class DiskStore:
             self._begin_segment()
         rewritten = 0
         for key, place in self._survivors(oldest, honour_retained=honour_retained):
+            data = _read_whole(oldest, place)
+            if data is None:
+                continue
             try:
-                segment, offset = self._append([oldest.read(place.offset, place.size)])
+                segment, offset = self._append([data])
             except OSError as error:
                 if error.errno not in _NO_ROOM:
                     raise
@@ -303,6 +334,15 @@ class DiskStore:
 def segment_bytes(limit: int) -> int:
     """How large a segment may become in a tier of `limit` bytes, unless one record is larger."""
     return max(1, min(limit // LEAST_SEGMENTS, max(USUAL_SEGMENT, limit // MOST_SEGMENTS)))
+
+
+def _read_whole(segment: Segment, place: Place) -> bytes | None:
+    """A record's bytes; None where the medium fails or the file is too short: then it has to go."""
+    try:
+        data = segment.read(place.offset, place.size)
+    except OSError:
+        return None
+    return data if len(data) == place.size else None
 
 
 def _failed(verb: str, error: OSError) -> StoreError:

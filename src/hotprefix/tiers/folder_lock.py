@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+from contextlib import suppress
 from pathlib import Path
 
 from hotprefix.tiers.base import StoreError
@@ -25,20 +26,26 @@ class FolderLock:
             handle = os.open(folder / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise StoreError(f"{folder} can't be used as a disk tier: {error.strerror}") from error
-        self._file = os.fdopen(handle, "r+", encoding="ascii", errors="replace")
+        self._handle = handle
         try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            owner = self._file.read(32).strip()
-            self._file.close()
+            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as error:
+            owner = os.pread(handle, 32, 0).decode("ascii", "replace").strip()
+            os.close(handle)
             raise FolderInUse(
                 f"{folder} is in use by another server{f' (process {owner})' if owner else ''}. "
                 "Give each server a state folder of its own, or stop the other one."
             ) from error
-        self._file.truncate(0)
-        self._file.write(f"{os.getpid()}\n")
-        self._file.flush()
+        except OSError as error:
+            os.close(handle)
+            raise StoreError(
+                f"{folder} can't be locked: {error.strerror}. A disk tier needs a file system with locks, "
+                "such as that of a local disk."
+            ) from error
+        with suppress(OSError):  # it only helps people, and a full disk has no room for it
+            os.ftruncate(handle, 0)
+            os.pwrite(handle, f"{os.getpid()}\n".encode(), 0)
 
     def release(self) -> None:
         """Let others have it."""
-        self._file.close()
+        os.close(self._handle)

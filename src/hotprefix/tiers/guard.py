@@ -8,7 +8,7 @@ from threading import Lock
 
 from hotprefix.base.clock import Clock
 from hotprefix.base.ids import BlockKey
-from hotprefix.tiers.base import BlockStore, Record, Spill, StoreStats, VolatileStore
+from hotprefix.tiers.base import BlockStore, LastingStore, Record, Spill, StoreStats, VolatileStore
 from hotprefix.tiers.breaker import Breaker, BreakerRules, Leave
 from hotprefix.tiers.tier_stats import TierStats, bandwidth
 
@@ -131,6 +131,13 @@ class GuardedStore:
         """Tell a volatile tier that they were in use until now."""
         if isinstance(self._inner, VolatileStore):
             self._inner.touch(keys)
+
+    def sync(self) -> None:
+        """Have the medium take what was put, if the tier has one."""
+        if isinstance(self._inner, LastingStore):
+            with self._call() as may:
+                if may:
+                    self._inner.sync()
 
     def stats(self) -> StoreStats:
         with self._noted():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import weakref
 from collections.abc import Iterator, Sequence
@@ -85,7 +86,7 @@ class Segment:
 
     def sync(self) -> None:
         """Wait until the medium has it."""
-        os.fdatasync(self._fd)
+        _sync(self._fd)
 
     def unlink(self) -> None:
         """Remove the file; who reads from it still can."""
@@ -115,6 +116,23 @@ class Place:
     size: int
     is_hot: bool = False
     until: float = 0.0
+
+
+def sync_folder(folder: Path) -> None:
+    """Wait until the medium has the names in a folder, where its file system can promise that."""
+    handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+            raise
+    finally:
+        os.close(handle)
+
+
+def _sync(fd: int) -> None:
+    # macOS has no fdatasync.
+    getattr(os, "fdatasync", os.fsync)(fd)
 
 
 def _write_all(fd: int, parts: Sequence[bytes], offset: int) -> None:

@@ -69,7 +69,7 @@ class TierStack:
         )
         for tier in self._tiers:
             tier.spill_to(partial(self._overflow, tier))
-        self._writer = Worker("tiers-writer", limits.queued_bytes)
+        self._writer = Worker("tiers-writer", limits.queued_bytes, self._sync)
         self._reader = Worker("tiers-reader", limits.fetches)
 
     @property
@@ -246,6 +246,11 @@ class TierStack:
                     self._recall.remember(record.key)
                 if until is not None:
                     tier.retain((record.key,), until)
+
+    def _sync(self) -> None:
+        """So that little is lost with the power."""
+        for tier in self._tiers:
+            tier.sync()
 
     def _overflow(self, source: GuardedStore, record: Record, retained: bool) -> None:
         facts = self._notes.facts(record.key, Reason.OVERFLOW)

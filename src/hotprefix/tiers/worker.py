@@ -19,10 +19,17 @@ class Job(Protocol):
 
 
 class Worker:
-    """A daemon thread: whatever hangs in it can't keep the process alive."""
+    """A daemon thread: whatever hangs in it can't keep the process alive.
 
-    def __init__(self, name: str, room: int) -> None:
+    `rested` is called on it when no job has come for `rest_seconds` after the last one.
+    """
+
+    def __init__(
+        self, name: str, room: int, rested: Callable[[], None] | None = None, rest_seconds: float = 1.0
+    ) -> None:
         self._room = room
+        self._rested = rested
+        self._rest_seconds = rest_seconds
         self._taken = 0
         self._jobs: deque[tuple[Job, int]] = deque()
         self._refused: deque[Job] = deque()
@@ -90,13 +97,23 @@ class Worker:
         is_enough = not (self._taken and size) or self._taken + size <= self._room
         return is_enough and not self._is_stopping
 
+    def _has_news(self) -> bool:
+        return bool(self._jobs or self._refused or self._is_stopping)
+
     def _is_working(self) -> bool:
         return bool(self._is_busy or self._jobs or self._refused)
 
     def _work(self) -> None:
+        to_call: Callable[[], None] | None = None
         while True:
             with self._changed:
-                self._changed.wait_for(lambda: self._jobs or self._refused or self._is_stopping)
+                has_news = self._changed.wait_for(self._has_news, self._rest_seconds if to_call else None)
+            if to_call is not None and not has_news:
+                self._do(to_call)
+                to_call = None
+                continue
+            to_call = self._rested
+            with self._changed:
                 if not self._jobs and not self._refused:
                     self._has_ended = True
                     self._changed.notify_all()
