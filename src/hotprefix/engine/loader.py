@@ -114,6 +114,8 @@ def told(settings: EngineSettings) -> Told:
     if settings.strategy.judge != "attention":
         return Told.LOGITS
     if settings.kv_precision in LAYERED:
+        if settings.strategy.name.cuts:
+            return Told.LOGITS  # is refused for its integers, whoever judges
         raise UnsupportedModel(
             f"attention can't judge tokens with --kv-precision {settings.kv_precision}: the network is cut "
             "in two; choose another --kv-scorer or one precision for all layers"

@@ -79,6 +79,10 @@ def test_mixed_has_a_router_of_the_servers_experts() -> None:
         (StrategyChoice(WINDOW, window=512, pins=((0, 300),)), "have 300 tokens"),
         (StrategyChoice(StrategyName.MIXED, window=512, recent=257), "more than half"),
         (StrategyChoice(StrategyName.MIXED, window=512, pins=((9, 200),)), "at most 128 fit"),
+        (StrategyChoice(StrategyName.DYNAMIC, window=512), "window: 'dynamic' has no such part"),
+        (StrategyChoice(StrategyName.STATIC, pins_system=False), "pin: 'static' has no such part"),
+        (StrategyChoice(WINDOW, recent=64), "recent: 'window' has no such part"),
+        (StrategyChoice(StrategyName.MIXED, keys=0.1), "keys: 'mixed' has no such part"),
     ],
 )
 def test_what_is_not_possible_is_refused(choice: StrategyChoice, reason: str) -> None:
@@ -95,3 +99,10 @@ def test_where_keys_can_not_be_moved_only_what_keeps_all_is_there() -> None:
             strategies.choose(StrategyChoice(name))
     with pytest.raises(InvalidRequest, match="keys are u8"):
         Strategies(StrategySettings(WINDOW), BOUNDS, "keys are u8")
+
+
+def test_a_window_of_the_server_that_can_not_be_had_is_told_at_the_start() -> None:
+    with pytest.raises(InvalidRequest, match="128 to 8192"):
+        Strategies(StrategySettings(window=10_000), BOUNDS)
+    # Where nothing can be cut nobody will ask for it.
+    Strategies(StrategySettings(window=10_000), BOUNDS, "keys are u8")

@@ -19,15 +19,21 @@ from tests.engine.strategy.truth import check_memory, check_tree
 from tests.engine.worlds import LOWER, Answer, World
 
 spans = st.tuples(st.integers(0, 20), st.integers(1, 4)).map(lambda pair: (pair[0], sum(pair)))
-choices = st.builds(
+common = {
+    "window": st.sampled_from([16, 20, 24]),
+    "sinks": st.integers(0, 3),
+    "pins": st.lists(spans, max_size=1).map(tuple),
+}
+windows = st.builds(
     StrategyChoice,
-    name=st.sampled_from([StrategyName.WINDOW, StrategyName.WINDOW, StrategyName.MIXED]),
-    window=st.sampled_from([16, 20, 24]),
-    sinks=st.integers(0, 3),
+    name=st.just(StrategyName.WINDOW),
     keys=st.sampled_from([None, 0.0, 0.1, 0.25]),
-    recent=st.integers(0, 6),
-    pins=st.lists(spans, max_size=1).map(tuple),
-).filter(lambda choice: sum(end - start for start, end in choice.pins) + (choice.sinks or 0) <= 4)
+    **common,
+)
+mixed = st.builds(StrategyChoice, name=st.just(StrategyName.MIXED), recent=st.integers(0, 6), **common)
+choices = st.one_of(windows, windows, mixed).filter(
+    lambda choice: sum(end - start for start, end in choice.pins) + (choice.sinks or 0) <= 4
+)
 others = st.sampled_from([None, StrategyChoice(StrategyName.STATIC), StrategyChoice(StrategyName.DYNAMIC)])
 
 

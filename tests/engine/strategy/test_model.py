@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from random import Random
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from hotprefix.base.errors import ContextLengthExceeded, InvalidRequest, UnsupportedModel
+from hotprefix.base.errors import ContextLengthExceeded, InvalidRequest, ModelError, UnsupportedModel
 from hotprefix.base.ids import RequestId
 from hotprefix.engine.request import GenerationRequest, Sampling
 from hotprefix.engine.settings import EngineSettings
@@ -189,6 +190,21 @@ def test_quantised_arenas_refuse_to_cut(tiny_model: ModelManifest, precision: st
     with pytest.raises(InvalidRequest, match="16 or 32 bits"):
         world.engine.check(request)
     assert answered(world, [5] * 40).tokens
+
+
+@pytest.mark.parametrize("name", [StrategyName.WINDOW, StrategyName.MIXED])
+def test_a_cut_network_says_the_same_whoever_judges(tiny_model: ModelManifest, name: StrategyName) -> None:
+    settings = EngineSettings(
+        arena_bytes=16 * MIB, kv_precision="layered-u8", kv_16bit_layers=1, strategy=StrategySettings(name)
+    )
+    with pytest.raises(UnsupportedModel, match="16 or 32 bits"):
+        Bench(tiny_model, settings)
+
+
+def test_a_scorer_of_another_model_is_told_at_the_start(tiny_model: ModelManifest, tmp_path: Path) -> None:
+    np.savez(tmp_path / "other.npz", w=np.zeros((30, 384)), b=np.zeros(30))
+    with pytest.raises(ModelError, match="30 layers of 384 features, this model has 2 of 128"):
+        bench(tiny_model, StrategyName.DYNAMIC, scorer=str(tmp_path / "other.npz"))
 
 
 @pytest.mark.model

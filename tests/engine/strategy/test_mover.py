@@ -181,6 +181,22 @@ def test_quantised_keys_can_not_be_moved(kind: str, bits: int) -> None:
         ArenaMover(BlockArena(kv, 2), rotary())
 
 
+def test_layers_with_other_heads_can_not_be_judged_together() -> None:
+    def kv(heads: int) -> KvFormat:
+        shapes = [(HEADS, SIZE, HEAD), (heads, SIZE, HEAD)]
+        return KvFormat(
+            SIZE,
+            tuple(
+                CacheInput(f"{side}_cache.{layer}", "f16", 16, shape)
+                for layer, shape in enumerate(shapes)
+                for side in ("key", "value")
+            ),
+        )
+
+    assert why_not_movable(kv(HEADS)) == ""
+    assert "not all keep the same heads" in why_not_movable(kv(HEADS + 1))
+
+
 def test_a_plan_counts_what_is_missing() -> None:
     history = TokenHistory(BlockKey(b"r" * 32), range(32), SIZE)
     holding = Holding(history, [BlockId(block) for block in range(4)], None, 32)

@@ -21,6 +21,11 @@ _LEAST_BLOCKS = 4
 _TRUSTED_SHARE = 0.25
 _UNTRUSTED = frozenset({"keydiff", "norm"})
 """Judges whose key tokens cost more than they give; see `docs/STRATEGIES.md`."""
+_PARTS = {
+    StrategyName.WINDOW: {"window", "sinks", "keys", "pin"},
+    StrategyName.MIXED: {"window", "sinks", "recent", "pin"},
+}
+"""What can be asked of strategies that cut; the others have no parts."""
 
 
 class Strategies:
@@ -31,6 +36,9 @@ class Strategies:
         self._bounds = bounds
         self._unmovable = unmovable
         self._default = self._make(StrategyChoice())
+        if settings.window is not None and not unmovable:
+            # Said at the start, not to everyone who asks for a window.
+            self._window(StrategyChoice())
 
     def choose(self, choice: StrategyChoice | None) -> Strategy:
         """The strategy of a request. Raises `InvalidRequest` for one that can't be had."""
@@ -38,6 +46,9 @@ class Strategies:
 
     def _make(self, choice: StrategyChoice) -> Strategy:
         name = self._settings.name if choice.name is None else choice.name
+        foreign = choice.parts - _PARTS.get(name, set())
+        if foreign:
+            raise _refused(f"{min(foreign)}: '{name}' has no such part")
         if name is StrategyName.DYNAMIC:
             return DynamicStrategy(self._bounds)
         if name is StrategyName.STATIC:

@@ -44,6 +44,13 @@ class StrategyChoice:
     pins_system: bool = True
     system: int = 0
 
+    @property
+    def parts(self) -> set[str]:
+        """What is asked for beside the name."""
+        numbers = {"window": self.window, "sinks": self.sinks, "keys": self.keys, "recent": self.recent}
+        named = {part for part, value in numbers.items() if value is not None}
+        return named | {"pin"} if self.pins or not self.pins_system else named
+
 
 def parse_choice(text: str) -> StrategyChoice:
     """`NAME; window=N; sinks=N; keys=SHARE; recent=N; pin=system,START-END` → a choice.

@@ -36,14 +36,17 @@ class TokenMover(Protocol):
 
 
 def why_not_movable(kv: KvFormat) -> str:
-    """Why keys of this format can't be turned; empty if they can."""
+    """Why caches of this format can't be cut; empty if they can."""
     kinds = {cache.element_type for cache in kv.inputs}
-    if kinds <= FLOAT_TYPES:
-        return ""
-    return (
-        f"it moves cached keys, which needs them in 16 or 32 bits, and this server keeps some in "
-        f"{', '.join(sorted(kinds - FLOAT_TYPES))} (--kv-precision)"
-    )
+    if not kinds <= FLOAT_TYPES:
+        return (
+            f"it moves cached keys, which needs them in 16 or 32 bits, and this server keeps some in "
+            f"{', '.join(sorted(kinds - FLOAT_TYPES))} (--kv-precision)"
+        )
+    shapes = {(cache.name.partition(".")[0], cache.block_shape) for cache in kv.inputs}
+    if len(shapes) > 2:
+        return "it judges tokens by all layers together, and in this model not all keep the same heads"
+    return ""
 
 
 class _Layer(NamedTuple):
