@@ -61,10 +61,10 @@ def test_a_hit_is_written_down_once_it_is_worth_it(file: Path) -> None:
         book.add(one)
         clock.advance(10)
         book.renew(one, clock.now())
-        assert read(file, 0.0, 50_000.0)["one"].expires == pytest.approx(300.0)
+        assert read(file, 0.0, clock.wall())["one"].expires == pytest.approx(290.0)
         clock.advance(80)
         book.renew(one, clock.now())
-        assert read(file, 0.0, 50_000.0)["one"].expires == pytest.approx(390.0)
+        assert read(file, 0.0, clock.wall())["one"].expires == pytest.approx(300.0)
 
 
 def test_the_limit_is_the_files_as_well(file: Path) -> None:
@@ -91,6 +91,33 @@ async def test_a_restored_entry_is_held_again_when_it_is_hit(file: Path) -> None
         classes = await after.ask(prompt(("s", 1100), ("other", 40)), 0)
         assert (classes.read, classes.write_total) == (1100, 0)
         assert list(after.pins.held.values()) == [1100]
+
+
+def test_no_entry_lives_longer_than_its_lifetime_because_a_clock_was_wrong(file: Path) -> None:
+    with closing(SqliteEntries(file, ManualClock(0.0, 4e9))) as store:
+        EntryBook(10, store).add(entry("one", 300.0))
+    assert read(file, now=7.0, wall=50_000.0)["one"].expires == pytest.approx(307.0)
+
+
+async def test_a_file_that_can_not_be_written_any_more_fails_no_request(file: Path) -> None:
+    """A full disk: entries live in memory, somebody is told once, and writing goes on when there is room."""
+    world, told = World(), list[str]()
+    with closing(SqliteEntries(file, world.clock, told.append)) as store:
+        world.caching = Caching(EntryBook(10, store), world.pins, world.clock, BLOCK)
+        await world.ask(prompt(("first", 1100), ("q", 40)), 0)
+        store._file.run("PRAGMA query_only = 1")
+        assert (await world.ask(prompt(("s", 1100), ("q", 40)), 0)).write_total == 1100
+        world.clock.advance(200)
+        assert (await world.ask(prompt(("s", 1100), ("x", 40)), 0)).read == 1100
+        world.clock.advance(200)
+        world.caching.sweep()
+        assert [one.tokens for one in world.caching.book] == [1100]
+        assert len(world.pins.held) == 1
+        assert len(told) == 1
+        assert "readonly" in told[0]
+        store._file.run("PRAGMA query_only = 0")
+        assert (await world.ask(prompt(("s", 1100), ("y", 40)), 0)).read == 1100
+        assert len(read(file, world.clock.now(), world.clock.wall())) == 1
 
 
 def _damage(file: Path) -> None:

@@ -261,6 +261,23 @@ def test_hits_are_written_down_now_and_then(file: Path) -> None:
     assert stored() == 1_000_000 + 25 + 100
 
 
+def test_a_file_that_can_not_be_written_any_more_fails_no_request(file: Path) -> None:
+    """A full disk: hits count, what has expired goes, and who asks for a change is told."""
+    store = SqliteNamedStore(file)
+    world = World(store)
+    cache = world.put(ttl=100).cache
+    store._file.run("PRAGMA query_only = 1")
+    world.clock.advance(90)
+    world.named.hit(cache)
+    world.clock.advance(90)
+    assert world.named.of("a") == [cache]
+    world.clock.advance(90)
+    assert world.named.of("a") == []
+    assert world.arena.pins == {}
+    with pytest.raises(BrokenCacheStore, match="readonly"):
+        world.put()
+
+
 def test_deleted_is_gone_from_the_file(file: Path) -> None:
     world = World(SqliteNamedStore(file))
     world.put()

@@ -199,7 +199,7 @@ def application(
     inflight, clock = InFlight(engine), SystemClock()
     disabled = "" if settings.cache else "prefix cache"
     with (
-        entry_book(settings, clock) as book,
+        entry_book(settings, clock, log) as book,
         ThreadPoolExecutor(_TOKENISING_THREADS, thread_name_prefix="hotprefix-tokenise") as workers,
         open_ledger(settings, log) as ledger,
         named_caches(engine, settings, clock) as named,
@@ -243,7 +243,7 @@ def application(
 
 
 @contextmanager
-def entry_book(settings: ServeSettings, clock: Clock) -> Iterator[EntryBook]:
+def entry_book(settings: ServeSettings, clock: Clock, log: FilteringBoundLogger) -> Iterator[EntryBook]:
     """Explicit and session entries, with those of the process before if their blocks may still be there.
 
     Raises `BrokenCacheStore`.
@@ -251,7 +251,11 @@ def entry_book(settings: ServeSettings, clock: Clock) -> Iterator[EntryBook]:
     if settings.state_dir is None:
         yield EntryBook(_ENTRIES)
         return
-    with closing(SqliteEntries(settings.state_dir / ENTRIES_FILE, clock)) as journal:
+
+    def complain(text: str) -> None:
+        log.warning("cache entries", problem=text)
+
+    with closing(SqliteEntries(settings.state_dir / ENTRIES_FILE, clock, complain)) as journal:
         book = EntryBook(_ENTRIES, journal)
         for entry in journal.load():
             if settings.tiers.is_lasting:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any
 from uuid import uuid4
@@ -13,6 +14,7 @@ from hotprefix.modes.errors import CacheLimitReached, CacheNotFound
 from hotprefix.modes.named_cache import Definition, NamedCache, NamedLimits
 from hotprefix.modes.named_store import NamedStore
 from hotprefix.modes.pinner import Pinner
+from hotprefix.modes.state_file import BrokenCacheStore
 
 Prefill = Callable[[str, Sequence[int]], Awaitable[int]]
 """Computes the keys and values of a tenant's tokens; returns how many of them were known already."""
@@ -154,7 +156,8 @@ class NamedCaches:
         self.renew(cache)
         ttl, expires = cache.definition.ttl, cache.definition.expires
         if ttl is not None and expires is not None and expires - cache.saved >= _SAVED_SHARE * ttl:
-            self._save(cache)
+            with suppress(BrokenCacheStore):  # tried again with the next hit; no error of this request
+                self._save(cache)
 
     def delete(self, tenant: str, name: str) -> None:
         """Let it go. Raises `CacheNotFound`."""
@@ -166,7 +169,8 @@ class NamedCaches:
         for cache in list(self._caches.values()):
             expires = cache.definition.expires
             if expires is not None and expires <= now:
-                self._drop(cache)
+                with suppress(BrokenCacheStore):  # the next process will find it expired as well
+                    self._drop(cache)
 
     def to_restore(self) -> list[NamedCache]:
         """Caches of an earlier process that are not warm yet."""
