@@ -114,3 +114,30 @@ async def test_too_long_without_truncation_is_refused(server: Server) -> None:
     body = {"model": "scripted", "messages": [{"role": "user", "content": "u" * 5000}]}
     response = await server.client.post("/v1/chat/completions", json=body)
     assert response.json()["error"]["code"] == "context_length_exceeded"
+
+
+async def test_what_is_far_too_long_is_refused_before_the_steps(server: Server) -> None:
+    """Sixteen megabytes of carriage returns would be as many recorded changes."""
+    text = "\r" * (64 * server.engine.model.context_length + 1)
+    for path, body, param in (
+        ("/v1/chat/completions", {"messages": [{"role": "user", "content": text}]}, "messages"),
+        ("/v1/completions", {"prompt": text}, "prompt"),
+    ):
+        response = await server.client.post(
+            path, json={"model": "scripted"} | body, headers={"x-hotprefix-preprocess": "line-ends"}
+        )
+        assert response.status_code == 400
+        assert response.json()["error"]["code"] == "context_length_exceeded"
+        assert response.json()["error"]["param"] == param
+        assert "pre-processing takes at most" in response.json()["error"]["message"]
+
+
+async def test_tokenize_shows_the_tokens_after_the_steps(server: Server) -> None:
+    said = [{"role": "user", "content": "a\r\nb"}]
+    for dirty, clean in (
+        ({"prompt": "a\r\nb"}, {"prompt": "a\nb"}),
+        ({"messages": said}, {"messages": [{"role": "user", "content": "a\nb"}]}),
+    ):
+        wanted = (await server.client.post("/tokenize", json=clean)).json()
+        steps = {"x-hotprefix-preprocess": "line-ends"}
+        assert (await server.client.post("/tokenize", json=dirty, headers=steps)).json() == wanted

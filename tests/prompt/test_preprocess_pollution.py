@@ -59,3 +59,14 @@ def test_behind_code_and_front_matter_runs_are_shortened_again() -> None:
     assert cleaned("```\n------\n```\n------") == "```\n------\n```\n---"
     assert cleaned("`------` ------") == "`------` ---"
     assert cleaned("<<<<<<< a\n=======\n>>>>>>> b\n=======") == "<<<<<<< a\n=======\n>>>>>>> b\n==="
+
+
+def test_backticks_in_every_length_are_looked_at_once() -> None:
+    """Of runs of 3,000 lengths none has a partner. A regular expression takes minutes for such a line."""
+    ticks = " ".join("`" * length for length in range(1, 3000))
+    assert cleaned(f"------ {ticks} ------") == f"--- {ticks} ---"
+
+
+def test_runs_of_backticks_find_the_next_of_their_length() -> None:
+    assert cleaned("` ------ `` ------ ` ------ `` ------") == "` ------ `` ------ ` --- `` ---"
+    assert cleaned("`` a ------ ` b `` ------") == "`` a ------ ` b `` ---"

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from hotprefix.api.conversation import Conversation
+from hotprefix.base.errors import ContextLengthExceeded
 from hotprefix.engine.front import ServedModel
 from hotprefix.modes.marker import Marker
 from hotprefix.prompt.preprocess.catalogue import StepName, Steps
@@ -17,6 +18,9 @@ from hotprefix.prompt.segments import encode_for
 from hotprefix.prompt.spans import ContentBlock
 
 PREPROCESSED_HEADER = "x-hotprefix-preprocessed"
+_CHARACTERS_PER_TOKEN = 64
+"""For each token of the context so many are looked through: every change is recorded, and a text can be
+nothing but changes."""
 _ANSWER_SHARE = 8
 """One eighth of the context is left for the answer when a conversation is truncated."""
 
@@ -36,6 +40,7 @@ class Preprocessing:
     def __init__(self, model: ServedModel) -> None:
         limit = model.context_length - model.context_length // _ANSWER_SHARE
         self._limit = limit
+        self._most = _CHARACTERS_PER_TOKEN * model.context_length
         self._tokenizer = model.tokenizer
         self._headers = load_header_patterns()
 
@@ -46,9 +51,13 @@ class Preprocessing:
         tools: Sequence[Mapping[str, Any]],
         tenant: str,
     ) -> Prepared:
-        """A conversation of `tenant`; markers whose message was dropped are told in its warnings."""
+        """A conversation of `tenant`; markers whose message was dropped are told in its warnings.
+
+        Raises `ContextLengthExceeded` for one that is far too long to be looked through.
+        """
         if not names:
             return Prepared(conversation, tools, Report())
+        self._require(sum(len(block.text) for group in conversation.blocks for block in group), "messages")
         blocks = tuple(tuple(group) for group in conversation.blocks)
         before = Draft(tuple(conversation.messages), blocks, tuple(tools))
         after, report = self._steps(tenant).pipeline(names).run(before)
@@ -65,10 +74,19 @@ class Preprocessing:
 
     def text(self, names: Sequence[StepName], text: str, path: str, tenant: str) -> tuple[str, Report]:
         """A raw prompt of `tenant`, as one block of a user's."""
+        self._require(len(text), path)
         block = ContentBlock(path, "user", text)
         before = Draft(({"role": "user", "content": text},), ((block,),))
         after, report = self._steps(tenant).pipeline(names).run(before)
         return (text if after is before else after.blocks[0][0].text), report
+
+    def _require(self, characters: int, param: str) -> None:
+        if characters > self._most:
+            raise ContextLengthExceeded(
+                f"The prompt has {characters:,} characters; with this model, pre-processing takes at most "
+                f"{self._most:,}. Shorten it.",
+                param=param,
+            )
 
     def _steps(self, tenant: str) -> Steps:
         tokenizer = self._tokenizer

@@ -117,6 +117,11 @@ class Prompting:
 
         return await self._in_worker(build, "messages")
 
+    async def text(self, prompt: str, param: str, tenant: str) -> list[int]:
+        """Token ids of a text as a raw prompt of `tenant`, after the steps that are wanted."""
+        text, _ = await self._prepared(prompt, param, tenant)
+        return await self.raw(text, param, tenant)
+
     async def raw(self, prompt: str | list[int], param: str, tenant: str) -> list[int]:
         """Token ids of a raw prompt of `tenant`, which may be given as ids already."""
         if isinstance(prompt, str):

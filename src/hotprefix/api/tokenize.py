@@ -52,7 +52,7 @@ class TokenizeEndpoint:
             variables = request.chat_template_kwargs or {}
             ids = await self._prompting.chat(messages, tools, variables, tenant)
         else:
-            ids = await self._prompting.raw(request.prompt or "", "prompt", tenant)
+            ids = await self._prompting.text(request.prompt or "", "prompt", tenant)
         body = {"count": len(ids), "max_model_len": model.context_length, "tokens": ids}
         await send_json(send, 200, body, ignored_header(list(request.model_extra or {})))
 

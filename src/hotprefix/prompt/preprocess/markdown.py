@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict, deque
 from collections.abc import Iterator
 
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
 _INDENTED = re.compile(r"(?: {4}|\t| {1,3}\t)")
 _COLUMNS = re.compile(r"\s*(?:[-=]+[ \t]+)+[-=]+\s*")
 _GRID = re.compile(r"\s*\+(?:[-=]+\+)+\s*")
-_CODE_SPAN = re.compile(r"(?<!`)(`+)(?!`)(.+?)(?<!`)\1(?!`)")
+_BACKTICKS = re.compile("`+")
 _FRONT_MATTER = re.compile(r"\A(---|\+\+\+)[ \t]*\n.*?^\1[ \t]*$", re.MULTILINE | re.DOTALL)
 _CONFLICT = "======="
 
@@ -47,7 +48,28 @@ def _is_kept(line: str) -> bool:
 
 def _outside_code_spans(line: str, start: int) -> Iterator[tuple[int, int]]:
     at = 0
-    for span in _CODE_SPAN.finditer(line):
-        yield start + at, start + span.start()
-        at = span.end()
+    for first, last in _code_spans(line):
+        yield start + at, start + first
+        at = last
     yield start + at, start + len(line)
+
+
+def _code_spans(line: str) -> Iterator[tuple[int, int]]:
+    """From a run of backticks to the next one of the same length.
+
+    Looks at each run once or twice: a client could write lines on which a regular expression takes minutes.
+    """
+    runs = [found.span() for found in _BACKTICKS.finditer(line)]
+    ahead: defaultdict[int, deque[int]] = defaultdict(deque)
+    for number, (start, end) in enumerate(runs):
+        ahead[end - start].append(number)
+    number = 0
+    while number < len(runs):
+        start, end = runs[number]
+        same = ahead[end - start]
+        while same and same[0] <= number:
+            same.popleft()
+        if same:
+            number = same[0]
+            yield start, runs[number][1]
+        number += 1
