@@ -8,6 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hotprefix.engine.strategy.base import Bounds
+from hotprefix.engine.strategy.catalogue import Strategies
+from hotprefix.engine.strategy.choice import StrategyName
+from hotprefix.engine.strategy.settings import StrategySettings
 from hotprefix.quality.card import Group
 from hotprefix.tune.decision import GIB, MIB
 from hotprefix.tune.errors import DoesNotFit
@@ -238,6 +242,30 @@ def test_longer_than_the_model_takes_a_window_in_sixteen_bits() -> None:
     assert options(found)["kv-precision"] == "auto"
     assert "max-context" not in options(found)
     assert _size(options(found)["kv-arena"]) >= 2 * 4 * 2048 * 23_040
+
+
+@pytest.mark.parametrize("goal", Goal)
+@pytest.mark.parametrize("concurrency", [1, 4])
+@pytest.mark.parametrize("available", [2.97, 3.0, 4.0, 20.0])
+def test_a_server_takes_the_window_that_was_planned(goal: Goal, concurrency: int, available: float) -> None:
+    found = planned(machine(4, available=available), goal=goal, context=32_000, concurrency=concurrency)
+    window, arena = int(options(found)["kv-window"]), _size(options(found)["kv-arena"])
+    # As the engine counts: whole blocks, the last of which is not for requests.
+    tokens = (arena // (32 * 23_040) - 1) * 32
+    settings = StrategySettings(StrategyName.WINDOW, window=window)
+    strategy = Strategies(settings, Bounds(found.facts.model.context, tokens, 32)).choose(None)
+    assert strategy.cutter is not None
+    assert strategy.cutter.budget == window <= 2048
+    if available >= 4:
+        assert tokens >= 2 * 2048 * concurrency
+
+
+def test_a_window_that_has_no_room_is_refused_with_the_numbers() -> None:
+    large = replace(MODEL, shape=KvShape(80, 64, 128), weights=GIB)
+    with pytest.raises(DoesNotFit, match=r"small has a context of 8,192 tokens, and 100 MiB .*: 0 tokens"):
+        planned(machine(4, available=3.0), model=large, context=32_000)
+    with pytest.raises(DoesNotFit, match="a context of 192 tokens"):
+        planned(machine(24), model=replace(MODEL, context=192), context=32_000)
 
 
 def test_latency_with_room_for_all_is_static() -> None:

@@ -35,6 +35,7 @@ def test_a_whole_programme(tiny_model: ModelManifest) -> None:
     assert found.bytes_per_token[processor.sixteen_bit] == 2 * 2 * 64 * 2
     assert found.resident is not None
     assert found.kv is not None
+    assert found.prompt == 96
     facts = model_facts(tiny_model, found.kv)
     assert facts == read_model(tiny_model, processor)
     assert (facts.shape, facts.context) == (KvShape(2, 1, 64), 2048)

@@ -78,11 +78,14 @@ def _candidates(plan: Plan) -> Table:
     for one in plan.candidates:
         cells = [column.show(one) or "–" for column in columns]
         table.add_row(*cells, style="bold green" if one is plan.chosen else None)
-    if plan.facts.speeds.by_precision:
+    speeds = plan.facts.speeds
+    if speeds.by_precision:
         table.caption = (
-            f"prefill, decode: tokens/s; request: {need.prompt:,} tokens computed, {need.answer:,} drawn, "
-            "alone, nothing cached"
+            f"prefill, decode: tokens/s at {speeds.prompt:,} tokens; request: {need.prompt:,} computed, "
+            f"{need.answer:,} drawn at these speeds, alone, nothing cached"
         )
+        if need.prompt > speeds.prompt:
+            table.caption += " (longer prompts go slower)"
         table.caption_justify = "left"
     return table
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import ceil
 
 from hotprefix.tune.budget import Budget, budget_of
 from hotprefix.tune.candidate import Candidate, candidates
 from hotprefix.tune.choices import PrecisionRule, choose_chunk, choose_threads
-from hotprefix.tune.decision import Basis, Decision, gib
+from hotprefix.tune.decision import MIB, Basis, Decision, gib
+from hotprefix.tune.errors import DoesNotFit
 from hotprefix.tune.kv_bytes import BLOCK
 from hotprefix.tune.machine import Machine
 from hotprefix.tune.model_facts import ModelFacts
@@ -18,6 +20,7 @@ from hotprefix.tune.storage import Storage, StorageRule
 from hotprefix.tune.wish import Goal, Need, Wish
 
 _WINDOW = 2048
+_LEAST_WINDOW = 4 * BLOCK
 _ROOMY = 2
 
 
@@ -47,7 +50,7 @@ class Plan:
 
 
 def plan(facts: Facts, wish: Wish) -> Plan:
-    """Raises `DoesNotFit` if the model leaves no memory for KV."""
+    """Raises `DoesNotFit` if the model leaves no memory for KV, or too little for a window."""
     machine, model, speeds = facts.machine, facts.model, facts.speeds
     budget = budget_of(machine, model, speeds)
     long = wish.context is not None and wish.context > model.context
@@ -57,10 +60,9 @@ def plan(facts: Facts, wish: Wish) -> Plan:
     chosen, precision = PrecisionRule(found, preset, need, wish.goal, facts.notes, machine).choose(
         movable=long
     )
-    window = min(_WINDOW, model.context // 2 // BLOCK * BLOCK) if long else 0
+    window = _window(model, chosen, budget) if long else 0
     held = Need(window or need.context, need.concurrency)
-    # A cut needs room for copies: a window is at most half of the arena.
-    least = int(2 * window * need.concurrency * chosen.bytes_per_token)
+    least = _arena_of_windows(window, need.concurrency, chosen) if long else 0
     rule = StorageRule(chosen, budget, held, wish.goal, facts.notes, least)
     storage = rule.fill(machine.disk, machine.redis)
     at_once = int(storage.arena / chosen.bytes_per_token) // held.context
@@ -87,6 +89,27 @@ def plan(facts: Facts, wish: Wish) -> Plan:
             *_warnings(chosen, held, at_once, storage, budget),
         ),
     )
+
+
+def _window(model: ModelFacts, chosen: Candidate, budget: Budget) -> int:
+    """Half of the model's context, as far as half of an arena can hold it: a cut needs room for copies."""
+    # Sizes are written in whole MiB, and one block is the server's own.
+    blocks = int(budget.kv // MIB * MIB / (BLOCK * chosen.bytes_per_token)) - 1
+    window = min(_WINDOW, model.context // 2 // BLOCK * BLOCK, blocks // 2 * BLOCK)
+    if window < _LEAST_WINDOW:
+        raise DoesNotFit(
+            f"Requests longer than the model's context need a window of at least {_LEAST_WINDOW} tokens, "
+            f"which is half of context and arena at most. {model.name} has a context of {model.context:,} tokens, "
+            f"and {gib(budget.kv)} are free for keys and values: {max(0, blocks) * BLOCK:,} tokens. Ask for "
+            "less with --context, or free some memory."
+        )
+    return window
+
+
+def _arena_of_windows(window: int, concurrency: int, chosen: Candidate) -> int:
+    """Bytes in which so many windows are cut at the same time, in whole MiB."""
+    tokens = 2 * window * concurrency + BLOCK
+    return ceil(tokens * chosen.bytes_per_token / MIB) * MIB
 
 
 def _strategy(wish: Wish, model: ModelFacts, window: int, at_once: int) -> list[Decision]:

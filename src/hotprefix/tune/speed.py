@@ -59,7 +59,8 @@ class Speed:
 class Speeds:
     """What was measured. `resident` is what the loaded model takes in memory, in bytes.
 
-    `refused` are precisions that the model can't have, and why; `kv` is the format of the first precision.
+    `refused` are precisions that the model can't have, and why; `kv` is the format of the first precision;
+    `prompt` the tokens over which prefill, and behind which decoding was measured.
     """
 
     by_precision: Mapping[str, Speed] = field(default_factory=dict)
@@ -69,6 +70,7 @@ class Speeds:
     refused: Mapping[str, str] = field(default_factory=dict)
     resident: int | None = None
     kv: KvFormat | None = None
+    prompt: int = 0
 
 
 class Subject:
@@ -158,7 +160,8 @@ class _Measuring:
                 continue
             by_precision[precision] = self._speed(subject, f"{precision}, {_threads(most)}")
             del subject
-        return Speeds(by_precision, by_threads, by_chunk, self._bytes, refused, resident, kv)
+        prompt = self._programme.prompt
+        return Speeds(by_precision, by_threads, by_chunk, self._bytes, refused, resident, kv, prompt)
 
     def _subject(self, precision: str, threads: int) -> Subject:
         room = self._programme.prompt + self._programme.steps
