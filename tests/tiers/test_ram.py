@@ -41,6 +41,25 @@ def test_the_order_is_that_of_use(clock: ManualClock) -> None:
     assert gone[6:] == [(record(7, SIZE), False), (record(2, SIZE), False)]
 
 
+def test_a_clock_that_is_set_back_does_not_turn_the_order_round(clock: ManualClock) -> None:
+    store = full_of(3, clock)
+    for number in range(3):
+        store.put(record(number, SIZE))
+        clock.advance(1)
+    clock._ahead -= 86_400.0
+    store.retain([key_of(0)], clock.wall() + 10)
+    for number in range(3, 5):
+        store.put(record(number, SIZE))
+        clock.advance(1)
+    assert present(store, range(5)) == [0, 3, 4]
+    clock.advance(11)
+    store.put(record(5, SIZE))
+    assert present(store, range(6)) == [0, 4, 5]
+    store.put(record(6, SIZE))
+    store.put(record(7, SIZE))
+    assert present(store, range(8)) == [5, 6, 7]
+
+
 def test_a_retained_victim_says_so(clock: ManualClock) -> None:
     store = full_of(2, clock)
     gone: list[tuple[Record, bool]] = []

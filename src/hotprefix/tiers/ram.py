@@ -49,7 +49,7 @@ class RamStore:
             return [key in self._records or key in self._leaving for key in keys]
 
     def get(self, keys: Sequence[BlockKey]) -> list[Record | None]:
-        now = self._clock.wall()
+        now = self._clock.now()
         with self._lock:
             found = [self._records.get(key) or self._leaving.get(key) for key in keys]
             for key in keys:
@@ -65,7 +65,7 @@ class RamStore:
                 return False
             self._remove(record.key)
             self._records[record.key] = record
-            self._recency.touch(record.key, self._clock.wall())
+            self._recency.touch(record.key, self._clock.now())
             self._bytes += size
             # The new one itself goes if all others are retained.
             victims = self._shrink()
@@ -78,7 +78,9 @@ class RamStore:
         return is_kept
 
     def retain(self, keys: Sequence[BlockKey], until: float) -> None:
-        now = self._clock.wall()
+        now = self._clock.now()
+        # The order must not turn round when somebody sets the clock on the wall.
+        until += now - self._clock.wall()
         with self._lock:
             for key in keys:
                 self._recency.retain(key, until, now)
@@ -94,7 +96,7 @@ class RamStore:
             return self._recency.newest_first()
 
     def touch(self, keys: Sequence[BlockKey]) -> None:
-        now = self._clock.wall()
+        now = self._clock.now()
         with self._lock:
             for key in keys:
                 if key in self._records:
@@ -113,7 +115,7 @@ class RamStore:
 
     def _shrink(self) -> list[tuple[Record, bool]]:
         victims = []
-        now = self._clock.wall()
+        now = self._clock.now()
         while self._bytes > self._limit and (key := self._recency.oldest()) is not None:
             victims.append((self._records[key], self._recency.is_retained(key, now)))
             self._remove(key)

@@ -11,7 +11,7 @@ class Recency:
     """Keys by the moment until which they are wanted: their last use, or later if they are retained.
 
     O(log n) amortised: the heap holds outdated entries, which are skipped, and is rebuilt when they
-    are the most of it. Not thread-safe. Times are wall-clock seconds.
+    are the most of it. Not thread-safe. Times are seconds of one clock that never goes back.
     """
 
     def __init__(self) -> None:
