@@ -99,9 +99,9 @@ def _window(model: ModelFacts, chosen: Candidate, budget: Budget) -> int:
     if window < _LEAST_WINDOW:
         raise DoesNotFit(
             f"Requests longer than the model's context need a window of at least {_LEAST_WINDOW} tokens, "
-            f"which is half of context and arena at most. {model.name} has a context of {model.context:,} tokens, "
-            f"and {gib(budget.kv)} are free for keys and values: {max(0, blocks) * BLOCK:,} tokens. Ask for "
-            "less with --context, or free some memory."
+            f"which is half of context and arena at most. {model.name} has a context of {model.context:,} "
+            f"tokens, and {gib(budget.kv)} are free for keys and values: {max(0, blocks) * BLOCK:,} tokens. "
+            "Ask for less with --context, or free some memory."
         )
     return window
 
