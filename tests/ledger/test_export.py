@@ -32,6 +32,21 @@ def test_every_row_oldest_first_over_several_chunks(
     assert [entry.name for entry in tmp_path.iterdir() if entry.name.startswith(".")] == []
 
 
+@pytest.mark.parametrize("name", ["00000000.parquet", "usage[1].csv", "a*b?.parquet", "größe {x}.csv"])
+def test_files_of_any_name(
+    store: LedgerStore, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(export_module, "_CHUNK", 2)
+    store.append([row(number) for number in range(5)])
+    file = tmp_path / "old [reports]" / name
+    file.parent.mkdir()
+    assert export(store, file) == 5
+    assert [path.name for path in file.parent.iterdir()] == [name]
+    data = file.read_bytes()
+    frame = pl.read_csv(data) if file.suffix == ".csv" else pl.read_parquet(data)
+    assert frame["request_id"].n_unique() == 5
+
+
 def test_parquet_has_types_and_exact_money(store: LedgerStore, tmp_path: Path) -> None:
     store.append([ROW])
     export(store, tmp_path / "usage.parquet")

@@ -35,16 +35,19 @@ def export(store: LedgerStore, file: Path, span: Span = EVERYTHING) -> int:
         raise LedgerError(f"There is no folder {file.parent}. Create it first.")
     import polars as pl
 
-    with tempfile.TemporaryDirectory(prefix=f".{file.name}.", dir=file.parent) as scratch:
+    with tempfile.TemporaryDirectory(prefix=".usage-export.", dir=file.parent) as scratch:
         folder = Path(scratch)
-        count = 0
-        for number, rows in enumerate(_chunks(store, span)):
-            _frame(rows).write_parquet(folder / f"{number:08}.parquet")
+        parts, count = [], 0
+        for rows in _chunks(store, span):
+            parts.append(folder / f"{len(parts)}.part")
+            _frame(rows).write_parquet(parts[-1])
             count += len(rows)
-        if not count:
-            _frame([]).write_parquet(folder / "0.parquet")
-        whole = pl.scan_parquet(folder / "*.parquet")
-        done = folder / file.name
+        if not parts:
+            parts.append(folder / "0.part")
+            _frame([]).write_parquet(parts[0])
+        # Without `glob`: brackets in the folder's name are no pattern.
+        whole = pl.scan_parquet(parts, glob=False)
+        done = folder / "done"
         if file.suffix == ".csv":
             whole.sink_csv(done)
         else:
