@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import inf
 from typing import Protocol
 
 from hotprefix.base.ids import BlockKey
@@ -65,6 +66,8 @@ class EntryBook:
         self._journal: EntryJournal = NoJournal() if journal is None else journal
         self._entries: dict[BlockKey, Entry] = {}
         self._gone: OrderedDict[BlockKey, Tombstone] = OrderedDict()
+        self._earliest = inf
+        """No entry expires before then: hits only put it off."""
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -100,6 +103,7 @@ class EntryBook:
             return []
         self._gone.pop(entry.key, None)
         self._entries[entry.key] = entry
+        self._earliest = min(self._earliest, entry.expires)
         self._journal.keep(entry)
         if len(self._entries) <= self._limit:
             return []
@@ -120,5 +124,9 @@ class EntryBook:
             self._gone.popitem(last=False)
 
     def sweep(self, now: float) -> list[Entry]:
-        """Take out what has expired."""
-        return [self.drop(entry, "expired") for entry in self if entry.expires <= now]
+        """Take out what has expired. Costs nothing while nothing can have: every request asks."""
+        if now < self._earliest:
+            return []
+        gone = [self.drop(entry, "expired") for entry in self if entry.expires <= now]
+        self._earliest = min((entry.expires for entry in self._entries.values()), default=inf)
+        return gone

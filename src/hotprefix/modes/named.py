@@ -215,9 +215,15 @@ class NamedCaches:
         limits = self._limits
         others = [cache.definition for key, cache in self._caches.items() if key != (tenant, name)]
         mine = [definition for definition in others if definition.tenant == tenant]
-        if len(others) >= limits.caches or len(mine) >= limits.per_tenant:
-            most = min(limits.caches, limits.per_tenant)
-            raise CacheLimitReached(f"There are {len(mine)} caches, and {most} may be. Delete one first.")
+        if len(mine) >= limits.per_tenant:
+            raise CacheLimitReached(
+                f"There are {len(mine)} caches, and {limits.per_tenant} may be. Delete one first."
+            )
+        if len(others) >= limits.caches:
+            raise CacheLimitReached(
+                f"The server holds {limits.caches} named caches, those of all clients together, and may hold "
+                "no more. Delete one first, or have the operator raise --named-caches."
+            )
         used = sum(definition.tokens for definition in mine)
         if used + tokens > limits.tokens_per_tenant:
             raise CacheLimitReached(
