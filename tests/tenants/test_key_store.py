@@ -6,7 +6,11 @@ import sqlite3
 import stat
 import subprocess
 import sys
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
+from threading import Event, Thread
+from typing import Any
 
 import pytest
 
@@ -90,6 +94,40 @@ def test_a_revoked_key_is_dead_at_once_in_the_same_process(tenancy: Tenancy) -> 
         tenancy.keys.verify(made.text)
     tenancy.keys.verify(other.text)
     assert tenancy.keys.revoke(made.key.id) == revoked
+
+
+class SlowDatabase(Database):
+    """While a key is looked up, another thread gets its turn."""
+
+    meanwhile: Callable[[], object] | None = None
+
+    def rows(self, sql: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        found = super().rows(sql, parameters)
+        if "digest =" in sql and self.meanwhile is not None:
+            other = Thread(target=self.meanwhile)
+            self.meanwhile = None
+            other.start()
+            other.join(0.5)
+        return found
+
+
+def test_a_key_that_is_revoked_while_it_is_looked_up_is_not_remembered(
+    tmp_path: Path, clock: ManualClock
+) -> None:
+    with closing(SlowDatabase(tmp_path / "t.sqlite3")) as database:
+        keys = KeyStore(database, bytes(32), clock)
+        made = keys.create(KeyWish("acme"))
+        revoked = Event()
+
+        def revoke() -> None:
+            keys.revoke(made.key.id)
+            revoked.set()
+
+        database.meanwhile = revoke
+        keys.verify(made.text)  # it came before the other's end
+        assert revoked.wait(10)
+        with pytest.raises(Unauthenticated, match="is revoked"):
+            keys.verify(made.text)
 
 
 def test_a_key_revoked_by_another_process_is_dead_within_five_seconds(tmp_path: Path) -> None:

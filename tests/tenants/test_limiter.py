@@ -137,6 +137,19 @@ def test_a_table_full_of_running_requests_refuses_strangers() -> None:
     limiter.enter([subject("third", concurrent=1)], 0.0)
 
 
+def test_a_visit_is_counted_out_where_it_was_counted_in() -> None:
+    """Even if the table had to forget the key's meter for the tenant's: else limits would grow."""
+    limiter = RateLimiter(capacity=2)
+    other = limiter.enter([subject("other", concurrent=1)], 0.0)
+    key, tenant = subject(concurrent=1), subject("t", kind="tenant", concurrent=9)
+    first = limiter.enter([key, tenant], 0.0)
+    limiter.leave(other)
+    limiter.enter([key], 0.0)
+    limiter.leave(first)
+    with pytest.raises(RateLimited, match="1 requests running"):
+        limiter.enter([key], 0.0)
+
+
 @given(
     st.lists(st.tuples(st.floats(0, 20), st.integers(1, 300)), min_size=1, max_size=60), st.integers(1, 200)
 )

@@ -6,6 +6,7 @@ import hmac
 import sqlite3
 from collections import OrderedDict
 from collections.abc import Callable
+from threading import Lock
 from typing import Any
 
 from hotprefix.base.clock import Clock
@@ -45,6 +46,9 @@ class KeyStore:
         self._clock = clock
         self._recheck = recheck
         self._capacity = remembered
+        self._lock = Lock()
+        """Around what is remembered: looking up and remembering are one, so that no key which another thread
+        revokes in between is remembered as good."""
         self._verified: OrderedDict[bytes, ApiKey] = OrderedDict()
         self._has_keys: bool | None = None
         self._version = database.version()
@@ -101,18 +105,11 @@ class KeyStore:
 
     def verify(self, presented: str) -> ApiKey:
         """The active key with this text. Raises `Unauthenticated`, and says why."""
-        self._refresh()
         if not is_key(presented):
             raise Unauthenticated("This is no API key of this server: its keys begin with 'hpk_'.")
-        digest = key_digest(self._secret, presented)
-        key = self._verified.get(digest)
-        if key is None:
-            key = self._looked_up(digest)
-            self._verified[digest] = key
-            if len(self._verified) > self._capacity:
-                self._verified.popitem(last=False)
-        else:
-            self._verified.move_to_end(digest)
+        with self._lock:
+            self._refresh()
+            key = self._known(key_digest(self._secret, presented))
         state = key.state(self._clock.wall())
         if state is not KeyState.ACTIVE:
             raise Unauthenticated(f"The API key {key.id} is {state}; ask the operator for a new one.")
@@ -120,10 +117,11 @@ class KeyStore:
 
     def has_keys(self) -> bool:
         """Whether a key was ever made. Revoked ones count: nobody opens a server by revoking."""
-        self._refresh()
-        if self._has_keys is None:
-            self._has_keys = bool(self._database.rows("SELECT 1 FROM api_key LIMIT 1"))
-        return self._has_keys
+        with self._lock:
+            self._refresh()
+            if self._has_keys is None:
+                self._has_keys = bool(self._database.rows("SELECT 1 FROM api_key LIMIT 1"))
+            return self._has_keys
 
     def _made(self, wish: KeyWish) -> NewKey:
         text = new_text()
@@ -149,6 +147,16 @@ class KeyStore:
         )
         connection.execute(_INSERT, values)
 
+    def _known(self, digest: bytes) -> ApiKey:
+        key = self._verified.get(digest)
+        if key is not None:
+            self._verified.move_to_end(digest)
+            return key
+        key = self._verified[digest] = self._looked_up(digest)
+        if len(self._verified) > self._capacity:
+            self._verified.popitem(last=False)
+        return key
+
     def _looked_up(self, digest: bytes) -> ApiKey:
         # The index is searched by a digest that nobody can steer without the secret: its timing tells
         # nothing. The comparison that decides takes the same time wherever two digests differ.
@@ -159,7 +167,8 @@ class KeyStore:
 
     def _write(self, work: Callable[[sqlite3.Connection], object]) -> None:
         self._database.write(work)
-        self._forget()
+        with self._lock:
+            self._forget()
 
     def _refresh(self) -> None:
         now = self._clock.now()

@@ -76,12 +76,12 @@ class _Meter:
 
 
 class Visit:
-    """A request that was let in; leave exactly once."""
+    """A request that was let in; leave exactly once. It keeps the meters that it counts in."""
 
-    __slots__ = ("left", "subjects")
+    __slots__ = ("left", "meters")
 
-    def __init__(self, subjects: Sequence[Subject]) -> None:
-        self.subjects = tuple(subjects)
+    def __init__(self, meters: Sequence[tuple[Subject, _Meter]]) -> None:
+        self.meters = tuple(meters)
         self.left = False
 
 
@@ -113,15 +113,11 @@ class RateLimiter:
             meter.in_flight += 1
             if meter.requests is not None:
                 meter.requests.take(1, now)
-        return Visit(limited)
+        return Visit(meters)
 
     def charge(self, visit: Visit, prompt_tokens: int, now: float) -> None:
         """Count the tokens of a visit's prompt for all its subjects, or for none. Raises `RateLimited`."""
-        buckets = [
-            (subject, meter.tokens)
-            for subject in visit.subjects
-            if (meter := self._meters.get((subject.kind, subject.name))) is not None
-        ]
+        buckets = [(subject, meter.tokens) for subject, meter in visit.meters]
         for subject, bucket in buckets:
             if bucket is not None:
                 _require(subject, bucket, prompt_tokens, "prompt tokens", now)
@@ -134,10 +130,8 @@ class RateLimiter:
         if visit.left:
             return
         visit.left = True
-        for subject in visit.subjects:
-            meter = self._meters.get((subject.kind, subject.name))
-            if meter is not None:
-                meter.in_flight -= 1
+        for _, meter in visit.meters:
+            meter.in_flight -= 1
 
     def _meter(self, subject: Subject, now: float) -> _Meter:
         name = (subject.kind, subject.name)
