@@ -37,7 +37,8 @@ def export(store: LedgerStore, file: Path, span: Span = EVERYTHING) -> int:
 
     with tempfile.TemporaryDirectory(prefix=".usage-export.", dir=file.parent) as scratch:
         folder = Path(scratch)
-        parts, count = [], 0
+        parts: list[Path] = []
+        count = 0
         for rows in _chunks(store, span):
             parts.append(folder / f"{len(parts)}.part")
             _frame(rows).write_parquet(parts[-1])

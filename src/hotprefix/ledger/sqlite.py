@@ -6,16 +6,16 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
-from threading import Event, Lock
+from threading import Lock
 from typing import Any
 
+from hotprefix.base.sqlite_log import use_write_ahead_log
 from hotprefix.ledger.columns import Value, values
 from hotprefix.ledger.errors import LedgerError, RowRefused
 from hotprefix.ledger.row import LedgerRow
 from hotprefix.ledger.schema import INSERT, MIGRATIONS, VERSION_TABLE, pending
 
 _BUSY_SECONDS = 30.0
-_PAUSE_SECONDS = 0.02
 _FETCH = 5000
 
 
@@ -58,7 +58,7 @@ class SqliteStore:
             self._path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
         )
         try:
-            _use_log(connection)
+            use_write_ahead_log(connection, _BUSY_SECONDS)
             # NORMAL would survive a killed process, but not a power cut.
             connection.execute("PRAGMA synchronous = FULL")
         except BaseException:
@@ -88,20 +88,6 @@ class SqliteStore:
             if self._writer.in_transaction:
                 self._writer.execute("ROLLBACK")
             raise
-
-
-def _use_log(connection: sqlite3.Connection) -> None:
-    """Switch to the write-ahead log. SQLite does not wait for its lock here, so that is for us to do."""
-    pause = Event()
-    for _ in range(round(_BUSY_SECONDS / _PAUSE_SECONDS)):
-        try:
-            connection.execute("PRAGMA journal_mode = WAL")
-            return
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
-                raise
-            pause.wait(_PAUSE_SECONDS)
-    connection.execute("PRAGMA journal_mode = WAL")
 
 
 @contextmanager

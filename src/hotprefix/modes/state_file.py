@@ -9,6 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from hotprefix.base.errors import HotprefixError
+from hotprefix.base.sqlite_log import use_write_ahead_log
+
+_BUSY_SECONDS = 5.0
 
 
 class BrokenCacheStore(HotprefixError):
@@ -29,7 +32,9 @@ class StateFile:
             path.parent.mkdir(parents=True, exist_ok=True)
             # Prompts are not for every user of the machine to read.
             path.touch(mode=0o600)
-            self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+            self._connection = sqlite3.connect(
+                path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
+            )
             try:
                 self._prepare(version, schema)
             except BaseException:
@@ -51,7 +56,7 @@ class StateFile:
         self._connection.close()
 
     def _prepare(self, newest: int, schema: str) -> None:
-        self._connection.execute("PRAGMA journal_mode = WAL")
+        use_write_ahead_log(self._connection, _BUSY_SECONDS)
         # What is lost with the power costs one request; waiting for the disk costs every one.
         self._connection.execute("PRAGMA synchronous = NORMAL")
         (version,) = self._connection.execute("PRAGMA user_version").fetchone()

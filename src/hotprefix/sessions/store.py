@@ -11,6 +11,7 @@ from pathlib import Path
 import orjson
 
 from hotprefix.base.clock import Clock
+from hotprefix.base.sqlite_log import use_write_ahead_log
 from hotprefix.sessions.errors import SessionStoreError
 from hotprefix.sessions.limits import DEFAULT_LIMITS, StoreLimits
 from hotprefix.sessions.response import Chain, StoredResponse, Tombstone
@@ -184,7 +185,7 @@ class ResponseStore:
     def _connect(self, path: Path | str) -> sqlite3.Connection:
         db = sqlite3.connect(path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False)
         try:
-            db.execute("PRAGMA journal_mode = WAL")
+            use_write_ahead_log(db, _BUSY_SECONDS)
             # NORMAL: a killed process loses nothing; a power cut may lose the last turns, never the file.
             db.execute("PRAGMA synchronous = NORMAL")
             _migrate(db, path)

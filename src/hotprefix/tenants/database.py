@@ -9,6 +9,7 @@ from pathlib import Path
 from threading import RLock
 from typing import Any
 
+from hotprefix.base.sqlite_log import use_write_ahead_log
 from hotprefix.tenants.errors import TenantError
 
 _BUSY_SECONDS = 5.0
@@ -63,7 +64,7 @@ class Database:
                 path, timeout=_BUSY_SECONDS, isolation_level=None, check_same_thread=False
             )
             try:
-                self._connection.execute("PRAGMA journal_mode = WAL")
+                use_write_ahead_log(self._connection, _BUSY_SECONDS)
                 self._connection.execute("PRAGMA synchronous = FULL")
                 self._migrate()
             except BaseException:
