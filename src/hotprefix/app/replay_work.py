@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing import get_context
@@ -10,6 +9,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.process import BaseProcess
 from typing import Any
 
+from hotprefix.app.collector import calm_collector
 from hotprefix.base.errors import HotprefixError
 from hotprefix.traces.errors import BadReplay
 from hotprefix.traces.lines import Advance, nothing
@@ -53,7 +53,7 @@ def replay_and_survey(
             surveyor.note(batch)
             yield from batch.requests()
 
-    with _calm_collector():
+    with calm_collector():
         return replay(requests(), source.block_size, runs), surveyor.survey()
 
 
@@ -120,21 +120,10 @@ def _received(connection: Any) -> _Message:
 
 def _work(source: TraceSource, runs: list[ReplaySettings], sending: Connection) -> None:
     try:
-        with _calm_collector():
+        with calm_collector():
             requests = source.requests(sending.send)
             sending.send(replay(requests, source.block_size, runs))
     except HotprefixError as error:
         sending.send(error)
     finally:
         sending.close()
-
-
-@contextmanager
-def _calm_collector() -> Iterator[None]:
-    """Blocks go when nothing refers to them; looking for cycles among hundreds of thousands takes long."""
-    before = gc.get_threshold()
-    gc.set_threshold(200_000, 20, 100)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)

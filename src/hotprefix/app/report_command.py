@@ -13,6 +13,7 @@ import orjson
 import typer
 from rich.console import Console
 
+from hotprefix.app.collector import calm_collector
 from hotprefix.app.doctor_options import (
     Home,
     Model,
@@ -163,7 +164,8 @@ def report_command(
             redact=redact,
             texts=text_model(home, model, tokenizer, template),
         )
-        report = make_report(logs, load_profiles(profiles_dir), wishes, SystemClock().wall())
+        with calm_collector():
+            report = make_report(logs, load_profiles(profiles_dir), wishes, SystemClock().wall())
         if not report.total.requests:
             raise UnreadableFile(_nothing(report))
         _write(_text(report, form, lang, output), output)

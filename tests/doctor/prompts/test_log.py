@@ -77,6 +77,19 @@ def test_answers_failures_and_cuts(tmp_path: Path) -> None:
     assert first["money"] == pytest.approx((1_000 * 0.8 + 1_000 * 0.16 + 10 * 2) * 1e-6)
 
 
+def test_a_failed_response_counts_once_with_or_without_usage(tmp_path: Path) -> None:
+    """What comes back with its usage is a call of the report's already."""
+    answer = {"id": "r", "object": "response", "status": "failed", "error": {"code": "server_error"}}
+    usage = {"input_tokens": 5, "output_tokens": 0}
+    documents = [
+        answered(n, "v1") | {"request": {"model": "gpt-5-mini", "input": "x"}, "response": answer | more}
+        for n, more in enumerate([{"usage": None}, {"usage": usage}])
+    ]
+    calls = all_calls([written(tmp_path / "calls.jsonl", documents)], BOOK, Choice())
+    found = prompt_calls(calls, "greeting", Unit.REQUEST).table.sort("at")
+    assert found.select("failed", "prompt").rows() == [(True, None), (True, 5)]
+
+
 def test_units_are_sessions_where_they_are_known(tmp_path: Path) -> None:
     documents = [answered(n, "v1", session=f"s{n // 4}") for n in range(40)]
     log = written(tmp_path / "calls.jsonl", documents)

@@ -113,6 +113,17 @@ def test_a_page_and_a_terminal_view_of_every_kind_of_log(name: str) -> None:
         assert f"{report.total.requests:,}" in shown.getvalue()
 
 
+def test_words_of_a_log_do_not_steer_the_terminal(tmp_path: Path) -> None:
+    red = "gpt\x1b[31m\x07\r"
+    log = write_lines(
+        tmp_path / "log", [chat_answer(1, 100, 50, model=red) | {"scene": red, "session_id": red}]
+    )
+    out = StringIO()
+    TerminalReport(Console(file=out, width=200), Language.EN).show(report_of(log))
+    assert "gpt" in out.getvalue()
+    assert not set("\x1b\x07\r") & set(out.getvalue())
+
+
 def test_one_call_without_a_time(tmp_path: Path) -> None:
     bare = chat_answer(1, 10, 0)
     del bare["created"]

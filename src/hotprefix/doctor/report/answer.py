@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 
 from hotprefix.doctor.report.call import Source
+from hotprefix.doctor.report.labels import moment
 from hotprefix.doctor.report.usage import (
     Json,
     Usage,
@@ -30,7 +31,9 @@ _ANTHROPIC_EVENTS = (
     "message_start", "message_delta", "message_stop", "content_block_start", "content_block_delta",
     "content_block_stop", "ping",
 )  # fmt: skip
-_ENDS = ("response.completed", "response.incomplete", "response.failed")
+_OTHER_OUTPUTS = frozenset({"embeddings", "results", "task_id", "task_status"})
+"""Of DashScope: embeddings, reranking, and tasks that run apart."""
+_FAILED = "failed"
 
 
 @dataclass(slots=True)
@@ -44,6 +47,11 @@ class Answer:
     created: float | None = None
     finish: str | None = None
     extra: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def is_failure(self) -> bool:
+        """Whether it is nothing but the news that there is no answer."""
+        return self.usage is None and self.finish == _FAILED
 
     def classes(self) -> Usage:
         """Its tokens; BrokenUsage if they can't be true."""
@@ -79,7 +87,9 @@ def folded(events: Iterable[Json]) -> Answer | None:
 
 
 def event_source(event: Json) -> Source | None:
-    """Whose answer or stream event this is."""
+    """Whose answer or stream event this is; None also for what no prompt cache has to do with."""
+    if is_other_operation(event):
+        return None
     kind, shape = event.get("object"), event.get("type")
     if kind in _CHAT or kind in _CHUNKS:
         return Source.OPENAI_CHAT
@@ -91,6 +101,14 @@ def event_source(event: Json) -> Source | None:
     if isinstance(event.get("output"), dict) and ("request_id" in event or isinstance(usage, dict)):
         return Source.DASHSCOPE
     return _by_usage(usage) if isinstance(usage, dict) else None
+
+
+def is_other_operation(event: Json) -> bool:
+    """Whether this answers something without a prompt that a cache could have: embeddings, images, lists."""
+    if event.get("object") == "list" or isinstance(event.get("data"), list):
+        return True
+    output = event.get("output")
+    return isinstance(output, dict) and not _OTHER_OUTPUTS.isdisjoint(output)
 
 
 def is_answer(document: Json) -> bool:
@@ -129,9 +147,8 @@ def _fold_whole(answer: Answer, event: Json) -> None:
         answer.usage = dict(usage)
     answer.request_id = answer.request_id or _text(event.get("id") or event.get("request_id"))
     answer.model = answer.model or _text(event.get("model"))
-    created = event.get("created", event.get("created_at"))
-    if answer.created is None and isinstance(created, int | float) and created > 0:
-        answer.created = float(created)
+    if answer.created is None:
+        answer.created = moment(event.get("created", event.get("created_at")))
     finish = _finish(event)
     if finish is not None and finish != "null":
         answer.finish = finish

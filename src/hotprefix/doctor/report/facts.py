@@ -5,7 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from hotprefix.doctor.report.figures import Gap, Latency, Money, Report, SessionFinding, Spread, Sums
+from hotprefix.doctor.report.figures import (
+    Gap,
+    Latency,
+    Money,
+    Note,
+    Offender,
+    Report,
+    SessionFinding,
+    Sessions,
+    Spread,
+    Sums,
+)
 from hotprefix.doctor.report.wording import Language, note_told, word
 
 _SUMS = (
@@ -31,38 +42,10 @@ def report_facts(report: Report) -> dict[str, Any]:
         "first_token": _latency(report.latency),
         "timeline": _timeline(report),
         "gap": None if report.gap is None else _gap(report.gap),
-        "offenders": [
-            {
-                "prompt": one.label,
-                "reason": one.reason,
-                "detail": one.detail,
-                "requests": one.requests,
-                "lost" if one.reason is not None else "computed": one.tokens,
-                "lost_money": _money(one.money),
-                "path": one.path,
-                "advice_en": one.advice_en,
-                "advice_zh": one.advice_zh,
-            }
-            for one in report.offenders
-        ],
-        "sessions": None
-        if report.sessions is None
-        else {
-            "count": report.sessions.count,
-            "totals": {pattern.value: count for pattern, count in report.sessions.totals.items()},
-            "findings": [_finding(one) for one in report.sessions.findings],
-        },
+        "offenders": [_offender(one) for one in report.offenders],
+        "sessions": None if report.sessions is None else _sessions(report.sessions),
         "compared": {"done": report.compared.done, "held": report.compared.held},
-        "notes": [
-            {
-                "kind": note.kind,
-                "subject": note.subject,
-                "count": note.count,
-                "place": note.place,
-                "text": note_told(note, Language.EN),
-            }
-            for note in report.notes
-        ],
+        "notes": [_note(one) for one in report.notes],
     }
 
 
@@ -135,4 +118,36 @@ def _finding(one: SessionFinding) -> dict[str, Any]:
         "at": one.at,
         "changes": one.changes,
         "every_seconds": one.every,
+    }
+
+
+def _offender(one: Offender) -> dict[str, Any]:
+    return {
+        "prompt": one.label,
+        "reason": one.reason,
+        "detail": one.detail,
+        "requests": one.requests,
+        "lost" if one.reason is not None else "computed": one.tokens,
+        "lost_money": _money(one.money),
+        "path": one.path,
+        "advice_en": one.advice_en,
+        "advice_zh": one.advice_zh,
+    }
+
+
+def _sessions(sessions: Sessions) -> dict[str, Any]:
+    return {
+        "count": sessions.count,
+        "totals": {pattern.value: count for pattern, count in sessions.totals.items()},
+        "findings": [_finding(one) for one in sessions.findings],
+    }
+
+
+def _note(note: Note) -> dict[str, Any]:
+    return {
+        "kind": note.kind,
+        "subject": note.subject,
+        "count": note.count,
+        "place": note.place,
+        "text": note_told(note, Language.EN),
     }

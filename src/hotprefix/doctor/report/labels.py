@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import UTC, datetime
+from functools import lru_cache
 from math import isfinite
 from typing import Any
 
 from hotprefix.doctor.report.call import Call
-from hotprefix.doctor.report.usage import Json
+from hotprefix.doctor.report.usage import MOST_DIGITS, Json
 
 _LABELS: dict[str, tuple[str, ...]] = {
     "at": ("timestamp", "at", "time", "created_at", "start_time", "startTime", "ts", "date"),
@@ -34,21 +35,22 @@ _OUR_HEADERS: dict[str, tuple[str, ...]] = {
     "mode": ("x-hotprefix-cache-mode", "cache-mode"),
 }
 _EPOCH_MILLIS = 1e11
-"""Seconds since 1970 reach this in the year 5138, so larger numbers are milliseconds."""
+"""Seconds since 1970 reach this in the year 5138, so larger numbers are milliseconds or finer."""
+_BASIC_DATE = len("20261130")
 
 
 def label(call: Call, holders: Iterable[Json]) -> None:
     """Fill in what is not known yet from `holders`: the first that has it wins."""
     for holder in holders:
-        told = holder.keys() & _INDEX.keys()
-        for key in sorted(told, key=_rank) if len(told) > 1 else told:
-            name = _INDEX[key][1]
+        for key, name in _labels_in(tuple(holder)):
             if getattr(call, name) is None:
                 _set(call, name, key, holder[key])
 
 
-def _rank(key: str) -> tuple[int, str]:
-    return _INDEX[key]
+@lru_cache(maxsize=1024)
+def _labels_in(keys: tuple[str, ...]) -> tuple[tuple[str, str], ...]:
+    """Labels among the keys of a document and what they name, the best first. Lines have few shapes."""
+    return tuple((key, _INDEX[key][1]) for key in sorted(_INDEX.keys() & set(keys), key=_INDEX.__getitem__))
 
 
 def _set(call: Call, name: str, key: str, value: Any) -> None:
@@ -69,7 +71,7 @@ def read_verdict(call: Call, headers: Json) -> None:
         if getattr(call, name) is None and (found := _text_of(headers, keys)) is not None:
             setattr(call, name, found)
     lost = _text_of(headers, ("x-hotprefix-lost-tokens", "lost-tokens"))
-    if call.lost is None and lost is not None and lost.isdigit():
+    if call.lost is None and lost is not None and lost.isdecimal() and len(lost) <= MOST_DIGITS:
         call.lost = int(lost)
     avoidable = _text_of(headers, ("x-hotprefix-avoidable", "avoidable"))
     if call.avoidable is None and avoidable is not None:
@@ -77,19 +79,26 @@ def read_verdict(call: Call, headers: Json) -> None:
 
 
 def moment(value: Any) -> float | None:
-    """ISO 8601 text, or seconds or milliseconds since 1970."""
-    if isinstance(value, str):
-        try:
-            told = datetime.fromisoformat(value)
-        except ValueError:
-            value = number(value)
-        else:
-            return (told if told.tzinfo is not None else told.replace(tzinfo=UTC)).timestamp()
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    """ISO 8601 text, or seconds, milli-, micro- or nanoseconds since 1970; None for earlier times, too."""
+    found = _iso(value) if isinstance(value, str) else None
+    if found is None:
+        found = number(value)
+    if found is None or found <= 0:
         return None
-    if not 0 < value < _EPOCH_MILLIS * 1000:
+    while found > _EPOCH_MILLIS:
+        found /= 1000
+    return found
+
+
+def _iso(text: str) -> float | None:
+    # Thirteen digits would pass for a date with an hour, though they are milliseconds.
+    if text.isdecimal() and len(text) != _BASIC_DATE:
         return None
-    return value / 1000 if value > _EPOCH_MILLIS else float(value)
+    try:
+        told = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return (told if told.tzinfo is not None else told.replace(tzinfo=UTC)).timestamp()
 
 
 def number(value: Any) -> float | None:

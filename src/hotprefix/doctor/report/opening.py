@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import json
+import re
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,6 +21,7 @@ _HEAD = 65_536
 _WHOLE_LIMIT = 256 << 20
 _SSE = (b"data:", b"event:", b"id:", b":HTTP")
 _BOM = b"\xef\xbb\xbf"
+_SOMETHING = re.compile(r"\S")
 
 
 class Form(StrEnum):
@@ -34,6 +37,10 @@ class Form(StrEnum):
 
 def form_of(path: Path) -> Form:
     """By the first bytes, for names lie. Raises UnreadableFile."""
+    if path.is_fifo() or path.is_char_device():
+        raise UnreadableFile(
+            f"{path} is no file but a stream, and logs are read more than once. Write it to a file first."
+        )
     with opened(path) as stream:
         head = stream.read(_HEAD).removeprefix(_BOM)
     if head.startswith(b"SQLite format 3\0"):
@@ -116,15 +123,15 @@ def _lines(path: Path) -> Iterator[tuple[int, Any]]:
             try:
                 document = orjson.loads(line)
             except orjson.JSONDecodeError as error:
-                text = line.removeprefix(_BOM).strip() if number == 1 else line.strip()
-                if not text:
+                text = line.removeprefix(_BOM) if number == 1 else line
+                if text.isspace() or not text:
                     continue
-                if number == 1 and line.startswith(_BOM):
-                    document = _loaded(text, path, number)
-                elif not line.endswith(b"\n"):
-                    return
-                else:
-                    raise UnreadableFile(f"{path}:{number}:{error.colno} is no JSON: {error.msg}.") from error
+                try:
+                    document = _mended(text, f"{path}:{number}:{error.colno}")
+                except UnreadableFile:
+                    if not line.endswith(b"\n"):
+                        return
+                    raise
             if isinstance(document, list):
                 yield from ((number, one) for one in document)
             else:
@@ -143,8 +150,26 @@ def _events(path: Path) -> Iterator[tuple[int, Any]]:
 def _loaded(data: bytes, path: Path, number: int) -> Any:
     try:
         return orjson.loads(data)
-    except orjson.JSONDecodeError as error:
-        raise UnreadableFile(f"{path}:{number} is no JSON: {error.msg}.") from error
+    except orjson.JSONDecodeError:
+        return _mended(data, f"{path}:{number}")
+
+
+def _mended(data: bytes, place: str) -> Any:
+    """What is JSON for most writers: with NaN, or halves of characters where UTF-16 texts were cut."""
+    try:
+        return _without_halves(json.loads(data, parse_constant=_nothing))
+    except json.JSONDecodeError as error:
+        raise UnreadableFile(f"{place} is no JSON: {error.msg}.") from error
+    except (ValueError, RecursionError) as error:
+        raise UnreadableFile(f"{place} is no JSON: {error}.") from error
+
+
+def _without_halves(document: Any) -> Any:
+    return orjson.loads(json.dumps(document, ensure_ascii=False).encode("utf-8", "replace"))
+
+
+def _nothing(constant: str) -> None:
+    """In place of NaN and Infinity."""
 
 
 def _whole(path: Path) -> Iterator[tuple[int, Any]]:
@@ -155,12 +180,33 @@ def _whole(path: Path) -> Iterator[tuple[int, Any]]:
             f"{path} is one JSON document of more than {_WHOLE_LIMIT >> 20} MiB. Write one document a line, "
             f"for example with: jq -c '.[]' {path}"
         )
-    data = data.removeprefix(_BOM)
     try:
-        document = orjson.loads(data)
-    except orjson.JSONDecodeError as error:
-        raise UnreadableFile(f"{path}:{error.lineno}:{error.colno} is no JSON: {error.msg}.") from error
+        document = orjson.loads(data.removeprefix(_BOM))
+    except orjson.JSONDecodeError:
+        yield from _one_after_the_other(data, path)
+        return
     rows = document if isinstance(document, list) else [document]
     if isinstance(document, dict) and isinstance(document.get("data"), list) and "object" not in document:
         rows = document["data"]  # a page of an HTTP API
     yield from ((1, row) for row in rows)
+
+
+def _one_after_the_other(data: bytes, path: Path) -> Iterator[tuple[int, Any]]:
+    """Documents of several lines each, as OpenTelemetry's console exporter prints them."""
+    decoder, line, end = json.JSONDecoder(parse_constant=_nothing), 1, 0
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line += data.count(b"\n", 0, error.start)
+        raise UnreadableFile(f"{path}:{line} is no UTF-8 text.") from error
+    try:
+        while start := _SOMETHING.search(text, end):
+            line += text.count("\n", end, start.start())
+            document, end = decoder.raw_decode(text, start.start())
+            rows = _without_halves(document)
+            yield from ((line, row) for row in (rows if isinstance(rows, list) else [rows]))
+            line += text.count("\n", start.start(), end)
+    except json.JSONDecodeError as error:
+        raise UnreadableFile(f"{path}:{error.lineno}:{error.colno} is no JSON: {error.msg}.") from error
+    except (ValueError, RecursionError) as error:
+        raise UnreadableFile(f"{path} is no JSON: {error}.") from error

@@ -21,7 +21,7 @@ from hotprefix.doctor.report.sources.litellm import LiteLlmLog, is_litellm
 from hotprefix.doctor.report.sources.otel import OtelExport, is_otel
 from hotprefix.doctor.report.sources.server_log import ServerLog, is_server_log
 from hotprefix.doctor.report.table import CallTable, Choice
-from hotprefix.doctor.report.trouble import Troubles
+from hotprefix.doctor.report.trouble import Trouble, Troubles
 
 _SAMPLE = 200
 _SLICE = 20_000
@@ -70,6 +70,8 @@ class LogReader:
     def _take(self, calls: Iterable[Call]) -> None:
         for call in calls:
             if not self._choice.takes(call):
+                if call.at is None and self._choice.needs_time:
+                    self._troubles.add(Trouble.NO_TIME)
                 continue
             self._pricing.price(call)
             self._table.add(call)

@@ -19,6 +19,7 @@ _FROZEN_GROWTH = 1_024
 """Tokens that a prompt must grow by while its reads stay the same: more than any vendor's step."""
 _UNREAD_WRITES = 3
 _FLIPS = 2
+_KEY = ("session", "tenant")
 _TURN = ("at", "prompt", "read", "written", "tools_print", "system_print", "model")
 _FLIPPING = (
     (Pattern.TOOLS_FLIP, "tools_print"),
@@ -46,14 +47,16 @@ class _Session:
 
 def sessions_of(calls: pl.LazyFrame, top: int) -> Sessions | None:
     """None if the logs know no sessions of more than one turn."""
-    named = calls.filter(pl.col("session").is_not_null())
+    named = calls.filter(pl.col("session").is_not_null()).with_columns(pl.col("tenant").fill_null(""))
     count = int(named.select(pl.len()).collect(engine="streaming").item())
     parts = max(1, -(-count // _PARTITION))
     found: list[SessionFinding] = []
     sessions, totals = 0, Counter[Pattern]()
     for part in range(parts):
-        for session in _sessions(named.filter(pl.col("session").hash(0) % parts == part)):
-            sessions += 1
+        own = named.filter(pl.col("session").hash(0) % parts == part)
+        turned = _turned(own)
+        sessions += turned.height
+        for session in _suspects(own, turned):
             for finding in findings(session):
                 totals[finding.pattern] += 1
                 found.append(finding)
@@ -69,12 +72,35 @@ def findings(session: _Session) -> Iterator[SessionFinding]:
         yield from _flips(session, pattern, column)
 
 
-def _sessions(named: pl.LazyFrame) -> Iterator[_Session]:
+def _turned(named: pl.LazyFrame) -> pl.DataFrame:
+    """Sessions of more than one turn, and whether they deserve a closer look."""
+    return (
+        named.group_by(*_KEY)
+        .agg(pl.len().alias("turns"), _may_have_findings().alias("is_suspect"))
+        .filter(pl.col("turns") > 1)
+        .collect(engine="streaming")
+    )
+
+
+def _may_have_findings() -> pl.Expr:
+    """What every finding takes, whatever the order of turns: most sessions need no closer look."""
+    read, prompt = pl.col("read"), pl.col("prompt")
+    is_read = read > 0
+    frozen = (is_read.sum() >= read.filter(is_read).n_unique() + _FROZEN_TURNS - 1) & (
+        prompt.max() - prompt.min() >= _FROZEN_GROWTH
+    )
+    only_written = ~(read.is_null() | is_read).any() & ((pl.col("written") > 0).sum() >= _UNREAD_WRITES)
+    flipping = (pl.col(name).drop_nulls().n_unique() > 1 for _, name in _FLIPPING)
+    return pl.any_horizontal(frozen, only_written, *flipping)
+
+
+def _suspects(named: pl.LazyFrame, turned: pl.DataFrame) -> Iterator[_Session]:
+    """With their turns in the order of time."""
     order = [pl.col("at"), pl.col("prompt"), pl.col("read"), pl.col("output")]
     grouped = (
-        named.group_by(pl.col("session"), pl.col("tenant").fill_null(""))
+        named.join(turned.lazy().filter("is_suspect"), on=_KEY, how="semi")
+        .group_by(*_KEY)
         .agg(pl.col(_TURN).sort_by(order, nulls_last=True))
-        .filter(pl.col("prompt").list.len() > 1)
         .collect(engine="streaming")
     )
     for row in grouped.iter_rows(named=True):

@@ -4,10 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from unicodedata import category
 
 from hotprefix.doctor.report.figures import Money
 
 DASH = "–"
+
+
+def printable(text: str) -> str:
+    """Words of a log in a terminal: what would steer it shows as a sign."""
+    return "".join("\ufffd" if category(one) == "Cc" else one for one in text)
 
 
 def count(value: int | None) -> str:

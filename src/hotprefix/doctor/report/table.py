@@ -102,7 +102,7 @@ class CallTable:
         if not self._files:
             self._write(frame_of([]), even_empty=True)
         calls = pl.scan_parquet(self._folder / "*.parquet")
-        return self._without_outer_spans(self._without_repeats(calls))
+        return self._without_outer_spans(self._without_events_of_spans(self._without_repeats(calls)))
 
     def _without_repeats(self, calls: pl.LazyFrame) -> pl.LazyFrame:
         named = calls.filter(pl.col("request_id").is_not_null() & pl.col("at").is_not_null())
@@ -116,10 +116,24 @@ class CallTable:
         rest = calls.filter(pl.col("request_id").is_null() | pl.col("at").is_null())
         return pl.concat([rest, kept])
 
+    def _without_events_of_spans(self, calls: pl.LazyFrame) -> pl.LazyFrame:
+        """A span and an event within it may tell of the same call; the span also knows how long it took."""
+        spans = calls.filter(pl.col("span_print").is_not_null()).select(parent_print="span_print").unique()
+        events = pl.col("span_print").is_null() & pl.col("parent_print").is_not_null()
+        count = _height(calls.filter(events).join(spans, on="parent_print", how="semi"))
+        if not count:
+            return calls
+        self._troubles.add(Trouble.EVENT_OF_SPAN, count=count)
+        others = calls.filter(~events)
+        kept = calls.filter(events).join(spans, on="parent_print", how="anti", nulls_equal=False)
+        return pl.concat([others, kept])
+
     def _without_outer_spans(self, calls: pl.LazyFrame) -> pl.LazyFrame:
         """Two instrumentations of a request give a span within a span; the inner one is nearer the wire."""
         parents = (
-            calls.filter(pl.col("parent_print").is_not_null()).select(span_print="parent_print").unique()
+            calls.filter(pl.col("parent_print").is_not_null() & pl.col("span_print").is_not_null())
+            .select(span_print="parent_print")
+            .unique()
         )
         outer = calls.join(parents, on="span_print", how="semi")
         count = _height(outer)

@@ -185,7 +185,7 @@ class TerminalReport:
                 ),
                 "lost": shown.count(sums.lost),
             }
-            label = Text(sums.key or self._word("not_told"), overflow="ellipsis")
+            label = Text(shown.printable(sums.key) or self._word("not_told"), overflow="ellipsis")
             money = (shown.amounts(sums.money), shown.amounts(sums.avoidable_money))
             table.add_row(label, *(cells[key] for key in names), *money)
         self._out.print(Text(f"\n{self._word('groups', dimension=name)}", style="bold"))
@@ -200,14 +200,14 @@ class TerminalReport:
         ]
         for number, one in enumerate(offenders, start=1):
             head = Text(f"{number:>2}. ")
-            head.append(one.label or self._word("not_told"), style="bold")
+            head.append(shown.printable(one.label) or self._word("not_told"), style="bold")
             facts = [f"{shown.count(one.tokens)} token", f"{self._word('calls')} {shown.count(one.requests)}"]
             facts += [shown.amounts(one.money)] if one.money else []
             facts += [f"{one.reason}{f' ({one.detail})' if one.detail else ''}"] if one.reason else []
-            parts += [head, Padding(Text(" · ".join(facts), style="yellow"), (0, 0, 0, 4))]
+            parts += [head, Padding(Text(shown.printable(" · ".join(facts)), style="yellow"), (0, 0, 0, 4))]
             advice = one.advice_en if self._language is Language.EN else one.advice_zh
             if advice:
-                parts.append(Padding(Text(advice, style="dim"), (0, 0, 0, 4)))
+                parts.append(Padding(Text(shown.printable(advice), style="dim"), (0, 0, 0, 4)))
         return Group(*parts)
 
     def _sessions(self, sessions: Sessions) -> RenderableType:
@@ -218,7 +218,9 @@ class TerminalReport:
         for one in sessions.findings:
             told = pattern_told(one.pattern, self._language, one.at, one.changes, one.every)
             lost = self._word("estimated", count=shown.count(one.lost))
-            table.add_row(Text(one.session, overflow="ellipsis"), told, shown.count(one.turns), lost)
+            table.add_row(
+                Text(shown.printable(one.session), overflow="ellipsis"), told, shown.count(one.turns), lost
+            )
         return Group(about, table)
 
     def _notes(self, report: Report) -> None:
@@ -229,7 +231,7 @@ class TerminalReport:
             lines.append(self._word("compared", done=done, held=held))
         lines += [note_told(note, self._language) for note in report.notes]
         for line in lines:
-            self._out.print(Text(f"· {line}", style="dim"))
+            self._out.print(Text(f"· {shown.printable(line)}", style="dim"))
 
     def _table(self, names: Sequence[str], *, first_left: bool, named: bool = False) -> Table:
         """Columns to the right; `named`: the first one has its own name already."""

@@ -20,6 +20,7 @@ class Trouble(StrEnum):
     GATEWAY_CACHE = "gateway_cache"
     REPEATED = "repeated"
     NESTED_SPAN = "nested_span"
+    EVENT_OF_SPAN = "event_of_span"
     TWO_KINDS = "two_kinds"
     NO_TIME = "no_time"
     ASSUMED_PRICE = "assumed_price"

@@ -14,9 +14,12 @@ from hotprefix.doctor.dialect import Dialect
 
 Json = Mapping[str, Any]
 
+MOST_DIGITS = 15
+"""Of a number of tokens: no prompt has more, and sums of them stay exact."""
 UNNAMED_TTL = ""
 """Where the usage does not say for how long tokens were written."""
 
+_TOO_MANY = 10**MOST_DIGITS
 _TTL_FIELDS = {
     "ephemeral_5m_input_tokens": "5m",
     "ephemeral_1h_input_tokens": "1h",
@@ -33,7 +36,7 @@ _CHAT_WRITES = (
 
 
 class BrokenUsage(ValueError):
-    """Counts that can't be true: negative, no whole numbers, or more cached tokens than prompt tokens."""
+    """Counts that can't be true: negative, broken or huge, or more cached tokens than prompt tokens."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,13 +115,13 @@ def anthropic_usage(usage: Json) -> Usage:
 def count(holder: Json, name: str) -> int | None:
     """A number of tokens; None if the field is absent or null."""
     value = holder.get(name)
-    if value is None or (type(value) is int and value >= 0):
+    if value is None or (type(value) is int and 0 <= value < _TOO_MANY):
         return value
-    if isinstance(value, str) and value.strip().isdigit():
+    if isinstance(value, str) and value.strip().isdecimal() and len(value) <= MOST_DIGITS:
         value = int(value)
     if isinstance(value, float) and value.is_integer():
         value = int(value)
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value < _TOO_MANY:
         raise BrokenUsage(f"{name} is {value!r}, no number of tokens")
     return value
 

@@ -181,6 +181,10 @@ _NOTES: dict[str, tuple[str, str]] = {
         "{count} spans have a span of the same call within them; only the inner one is counted.",
         "{count} 个 span 内还有同一请求的 span,只计内层。",
     ),
+    "event_of_span": (
+        "{count} events tell of a call whose span is in the logs, too; only the span is counted.",
+        "{count} 个事件所属的 span 也在日志中,只计 span。",
+    ),
     "two_kinds": (
         "{count} calls have the same id in logs of two kinds and are counted twice. Give one of these logs.",
         "{count} 个请求编号同时出现在两类日志中,被计了两次;请只提供其中一类。",

@@ -8,6 +8,7 @@ from typing import Any
 
 from hotprefix.doctor.place import Place
 from hotprefix.doctor.reading import recorded_of
+from hotprefix.doctor.report.answer import read_answer
 from hotprefix.doctor.report.call import Call, Source
 from hotprefix.doctor.report.labels import headers_of, label
 from hotprefix.doctor.report.opening import Form, documents, form_of
@@ -23,7 +24,7 @@ def failed_calls(log: str) -> Iterator[Call]:
     if "://" in log or (form := form_of(path)) not in _DOCUMENTS:
         return
     for line, document in documents(path, form):
-        if not isinstance(document, Mapping) or not _is_failure(document):
+        if not isinstance(document, Mapping) or not _is_failure(document) or _is_counted(document):
             continue
         recorded = recorded_of(document, Place(log, line))
         body: Mapping[str, Any] = recorded.body if recorded is not None else {}
@@ -37,6 +38,15 @@ def failed_calls(log: str) -> Iterator[Call]:
 
 def _inner(holder: Mapping[str, Any], names: tuple[str, ...]) -> Mapping[str, Any]:
     return next((found for name in names if isinstance(found := holder.get(name), Mapping)), {})
+
+
+def _is_counted(document: Mapping[str, Any]) -> bool:
+    """Whether the report has it as a call, since it came back with its usage, and so as a failed one."""
+    for part in (document, *(document.get(name) for name in _ANSWERS)):
+        answer = read_answer(part)
+        if answer is not None and answer.usage is not None:
+            return True
+    return False
 
 
 def _is_failure(document: Mapping[str, Any]) -> bool:

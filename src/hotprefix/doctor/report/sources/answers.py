@@ -16,11 +16,12 @@ from hotprefix.doctor.report.answer import (
     folded,
     is_answer,
     is_event,
+    is_other_operation,
     read_answer,
 )
 from hotprefix.doctor.report.bodies import BodySpool
 from hotprefix.doctor.report.call import Call, Source
-from hotprefix.doctor.report.labels import headers_of, label, read_verdict
+from hotprefix.doctor.report.labels import headers_of, label, moment, read_verdict
 from hotprefix.doctor.report.prints import print_body
 from hotprefix.doctor.report.trouble import Trouble, Troubles
 from hotprefix.doctor.report.usage import BrokenUsage, Json, Usage
@@ -71,6 +72,9 @@ class AnswerLog:
     def _call(
         self, answer: Answer, place: Place, document: Json, recorded: Recorded | None
     ) -> Iterator[Call]:
+        if answer.is_failure:
+            self._troubles.add(Trouble.FAILED, place)
+            return
         if answer.usage is None:
             self._troubles.add(Trouble.NO_USAGE, place)
         call = Call(answer.source, request_id=answer.request_id, model=answer.model, finish=answer.finish)
@@ -87,7 +91,7 @@ class AnswerLog:
     def _keep(self, call: Call, recorded: Recorded, usage: Usage) -> None:
         call.model = recorded.model or call.model
         if call.at is None:
-            call.at = recorded.at
+            call.at = moment(recorded.at)
         print_body(call, recorded.body)
         if self._bodies is not None:
             call.body = self._bodies.add(recorded, call, usage)
@@ -127,7 +131,7 @@ class _Streams:
 
     def has(self, document: Json) -> bool:
         """Whether this is the end of a stream that was seen before: DashScope's looks like a whole answer."""
-        return f"{Source.DASHSCOPE} {document.get('request_id')}" in self._open
+        return bool(self._open) and f"{Source.DASHSCOPE} {document.get('request_id')}" in self._open
 
     def rest(self) -> Iterator[tuple[Answer, Place]]:
         """What has no end in this file."""
@@ -225,6 +229,9 @@ def _conversation(body: Json) -> str | None:
 def _why_none(document: Json, value: Any, recorded: Recorded | None) -> Trouble:
     if _is_failure(document) or (isinstance(value, dict) and _is_failure(value)):
         return Trouble.FAILED
+    inner = value.get("body") if isinstance(value, dict) else None
+    if any(is_other_operation(one) for one in (document, value, inner) if isinstance(one, dict)):
+        return Trouble.OTHER_OPERATION
     if value is not None or recorded is not None:
         return Trouble.NO_ANSWER
     return Trouble.NO_CALL

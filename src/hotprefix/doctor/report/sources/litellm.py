@@ -24,6 +24,8 @@ from hotprefix.doctor.report.usage import BrokenUsage, Json, Usage, chat_usage, 
 from hotprefix.ledger.columns import to_pico
 
 _CALLS = ("completion", "responses", "anthropic_messages", "generate_content", "pass_through")
+_TOO_MUCH = 1_000_000
+"""For one call: such a number is no price, and sums of more would end."""
 _NO_CALLS = ("embedding", "image", "speech", "transcription", "moderation", "rerank", "batch", "file", "ocr")
 
 
@@ -160,7 +162,7 @@ def _set_money(call: Call, payload: Json) -> None:
     except InvalidOperation:
         return
     # LiteLLM books a call without a known price at 0.
-    if money is not None and money.is_finite() and money > 0:
+    if money is not None and money.is_finite() and 0 < money < _TOO_MUCH:
         call.money, call.currency = to_pico(money), "USD"
 
 

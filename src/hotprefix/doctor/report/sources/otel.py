@@ -34,6 +34,8 @@ _FIRST = (
     "gen_ai.response.time_to_first_chunk", "gen_ai.server.time_to_first_token",
     "gen_ai.latency.time_to_first_token",
 )  # fmt: skip
+_INT64_DIGITS = 20
+_OF_LOGS = ("timeUnixNano", "observedTimeUnixNano")
 _INFERENCE = ("chat", "generate_content", "text_completion")
 _TEXTS = {
     "request_id": ("gen_ai.response.id",),
@@ -140,11 +142,16 @@ def _value(value: Any) -> Any:
         return value
     for kind, inner in value.items():
         if kind == "intValue":
-            return int(inner) if str(inner).lstrip("-").isdigit() else inner
+            return _whole(inner)
         if kind == "arrayValue":
             return [_value(one) for one in _list(inner, "values")] if isinstance(inner, dict) else []
         return inner
     return None
+
+
+def _whole(value: Any) -> Any:
+    text = str(value)
+    return int(text) if text.lstrip("-").isdecimal() and len(text) <= _INT64_DIGITS else value
 
 
 def _usage(attributes: Json, place: Place, troubles: Troubles) -> Usage:
@@ -185,6 +192,9 @@ def _nanoseconds(record: Json, *names: str) -> float | None:
 
 def _set_prints(call: Call, attributes: Json, record: Json) -> None:
     trace, span, parent = (record.get(name) for name in ("traceId", "spanId", "parentSpanId"))
+    if any(name in record for name in _OF_LOGS):
+        # An event stands in the context of a span, but is none.
+        parent, span = span, None
     call.span_print = _print(trace, span)
     call.parent_print = _print(trace, parent)
     for name in ("gen_ai.tool.definitions", "gen_ai.system_instructions"):
