@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 from random import Random
+from threading import Event
 
 import pytest
 
@@ -173,6 +174,28 @@ def test_nobody_waits_longer_than_patience_allows(tmp_path: Path) -> None:
     assert answer.tokens() == after.expected(answer)
     assert answer.usage().cached_tokens == 0
     after.stepper.close()
+
+
+def test_nothing_is_read_for_those_who_lost_patience(tmp_path: Path) -> None:
+    earlier(tmp_path, LONG, OTHER)
+    began, may_go = Event(), Event()
+
+    def pause() -> None:
+        began.set()
+        assert may_go.wait(30)
+
+    tiers = Tiers(ram=0, folder=tmp_path / "kv", faults=lambda call: Fault.SLOW, pause=pause)
+    after = World(64, tiers=tiers)
+    assert after.tiering is not None
+    answers = [after.submit(stem + "b", 1) for stem in (LONG, OTHER)]
+    assert began.wait(30)
+    after.clock.advance(10)
+    after.stepper.step()
+    may_go.set()
+    after.run()
+    assert [answer.tokens() for answer in answers] == [after.expected(answer) for answer in answers]
+    after.stepper.close()
+    assert 0 < after.tiering.stack.stats()["disk"].hits <= 11  # of one of both
 
 
 def test_a_full_arena_takes_what_it_can(tmp_path: Path) -> None:

@@ -398,6 +398,23 @@ def test_too_many_fetches_bring_nothing(build: Build, clock: ManualClock) -> Non
     assert {thread for answer in answers for thread in answer.threads} == {"tiers-reader"}
 
 
+def test_what_is_wanted_no_longer_is_not_read(build: Build, clock: ManualClock) -> None:
+    """Else a tier that is too slow would be busy for ever with what nobody waits for."""
+    ram = ram_of(10, clock)
+    for number in range(3):
+        ram.put(damaged(number))
+    gate = Gated(ram)
+    stack = build(gate)
+    answers, wanted = [Answer() for _ in range(3)], [True] * 3
+    for number, answer in enumerate(answers):
+        stack.fetch([key_of(number)], answer, lambda number=number: wanted[number])  # type: ignore[misc]
+    assert gate.began.wait(30)
+    wanted[1] = False
+    gate.may_go.set()
+    assert [len(answer.wait()) for answer in answers] == [1, 0, 1]
+    assert stack.stats()["ram"].hits == 2
+
+
 def test_a_caller_that_fails_stops_nobody(clock: ManualClock) -> None:
     stack = TierStack([GuardedStore(ram_of(10, clock), clock)], storage(), clock)
 

@@ -46,5 +46,6 @@ KvCodec = Annotated[
     ),
 ]
 KvDiskKey = Annotated[
-    Path | None, _option("File with 32 bytes that encrypt the disk tier (extra: hotprefix[crypt]).")
+    Path | None,
+    _option("File with 32 bytes that encrypt the disk and Redis tiers (extra: hotprefix[crypt])."),
 ]

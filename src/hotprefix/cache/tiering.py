@@ -183,7 +183,8 @@ class Tiering:
         def arrived(fetched: list[Fetched]) -> None:
             self._post(lambda: self._arrived(flight, fetched))
 
-        self._stack.fetch(piece, arrived)
+        # Reading for those who have lost patience would keep the others waiting until they lose it too.
+        self._stack.fetch(piece, arrived, lambda: not flight.is_over)
 
     def _arrived(self, flight: _Flight, fetched: list[Fetched]) -> None:
         if flight.is_over:

@@ -34,16 +34,18 @@ class Store:
 
 @dataclass(frozen=True, slots=True)
 class Fetch:
-    """Read a run and hand it over: nothing if anything is wrong."""
+    """Read a run and hand it over: nothing if anything is wrong, or if it is `is_wanted` no longer."""
 
     read: Callable[[Sequence[BlockKey]], list[Fetched]]
     keys: Sequence[BlockKey]
     done: Callable[[list[Fetched]], None]
+    is_wanted: Callable[[], bool]
 
     def run(self) -> None:
         run: list[Fetched] = []
         try:
-            run = self.read(self.keys)
+            if self.is_wanted():
+                run = self.read(self.keys)
         finally:
             self.done(run)
 

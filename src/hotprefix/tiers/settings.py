@@ -12,7 +12,8 @@ DEFAULT_REDIS = "redis://127.0.0.1:6379/0"
 class TierSettings:
     """Sizes in bytes; 0 leaves a tier out.
 
-    `disk_folder` is where the disk tier lives, `disk_key` a file with 32 bytes that encrypt it.
+    `disk_folder` is where the disk tier lives, `disk_key` a file with 32 bytes that encrypt it
+    and what goes to Redis.
     `codec` says in which form blocks are kept, `calibrations` is the folder of what `mixed` was taught.
     """
 

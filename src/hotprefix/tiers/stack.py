@@ -139,13 +139,18 @@ class TierStack:
                 return number
         return len(keys)
 
-    def fetch(self, keys: Sequence[BlockKey], done: Callable[[list[Fetched]], None]) -> None:
+    def fetch(
+        self,
+        keys: Sequence[BlockKey],
+        done: Callable[[list[Fetched]], None],
+        is_wanted: Callable[[], bool] = lambda: True,
+    ) -> None:
         """Read the leading keys that are there; `done` gets them once, on the reader thread.
 
-        [] on any failure, when too many fetches wait, and when the stack closes (then, after the
-        reader's end, on this thread).
+        [] on any failure, when too many fetches wait, when it is no longer wanted as its turn comes, and
+        when the stack closes (then, after the reader's end, on this thread).
         """
-        job = Fetch(self._reads.read, list(keys), done)
+        job = Fetch(self._reads.read, list(keys), done, is_wanted)
         if not self._reader.offer(job, 1):
             self._reader.refuse(job)
 
