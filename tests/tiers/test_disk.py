@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -293,6 +294,26 @@ def test_segments_are_neither_few_nor_too_many() -> None:
     assert segment_bytes(1 << 30) == 1 << 27
     assert segment_bytes(1 << 35) == 256 << 20
     assert segment_bytes(1) == 1
+
+
+def test_others_on_the_disk_are_left_room(
+    tmp_path: Path, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The limit was set higher than the disk allows: the oldest goes before ledger and sessions suffer."""
+    size, others = LIMIT // 2, 0
+
+    def usage(folder: Path) -> SimpleNamespace:
+        return SimpleNamespace(free=size - others - sum(path.stat().st_size for path in folder.glob("*.kv")))
+
+    monkeypatch.setattr("hotprefix.tiers.disk.disk_usage", usage)
+    store = opened(tmp_path, clock)
+    for others in (0, size // 4):
+        for number in range(300):
+            assert store.put(record(number, SIZE, version=others))
+        assert usage(tmp_path).free >= segment_bytes(LIMIT)
+        assert fetch(store, 299) == record(299, SIZE, version=others)
+        assert store.stats().bytes > size // 4
+    store.close()
 
 
 FULL_DISK = """

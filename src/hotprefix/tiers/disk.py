@@ -11,6 +11,7 @@ import errno
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from shutil import disk_usage
 from threading import Lock
 
 from hotprefix.base.clock import Clock
@@ -242,10 +243,18 @@ class DiskStore:
     def _make_room(self, need: int) -> None:
         """Until `need` bytes fit beside the room for rewriting a segment. Raises `OSError`."""
         rewritten = 0
-        while self._segments and self._total() + need + self._reserve(need) > self._limit:
+        while self._segments and (
+            self._total() + need + self._reserve(need) > self._limit or self._is_crowded(need)
+        ):
             # Were more than half of all records moved on again and again, little else would be written.
             moved = max(rewritten, self._retained())
-            rewritten += self._compact(honour_retained=2 * moved < self._limit)
+            rewritten += self._compact(honour_retained=2 * moved < self._total())
+
+    def _is_crowded(self, need: int) -> bool:
+        """Whether another segment would leave others on the disk less room than one takes."""
+        if len(self._segments) < 2 or self._segments[-1].size + need <= self._segment_bytes:
+            return False
+        return disk_usage(self._folder).free < 2 * self._segment_bytes
 
     def _retained(self) -> int:
         """Bytes of all records that somebody wants kept."""
