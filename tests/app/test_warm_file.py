@@ -63,6 +63,11 @@ def test_only_what_makes_the_prompt_is_sent(tmp_path: Path) -> None:
         ("a.json", "[1]", "a.json: an entry is an object"),
         ("a.json", '[{"messages": []}, {"text": "x"}]', "a.json:2: 'messages' are missing; a 'text' needs"),
         ("a.json", '{"name": "x"}', "either 'messages' or 'text'"),
+        ("a.json", "[" * 100_000, "a.json is nested too deeply"),
+        ("a.json", '{"name": "x", "text": "y", "ttl": NaN}', "a.json: this can't be sent as JSON"),
+        ("a.json", '{"name": "x", "text": "\\ud800"}', "a.json: this can't be sent as JSON"),
+        ("a.yaml", "name: x\ntext: y\nttl: 2026-01-01\n", "put dates and times in quotes"),
+        ("a.yaml", "name: x\ntext: &a [*a]\n", "this can't be sent as JSON"),
     ],
 )  # fmt: skip
 def test_a_bad_file_is_told_by_name_and_entry(tmp_path: Path, name: str, text: str, says: str) -> None:
@@ -76,3 +81,11 @@ def test_a_file_that_is_not_there_or_no_text(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(BadWarmFile, match="no UTF-8"):
         read_warm_files([tmp_path / "a.txt"])
+
+
+def test_a_line_ends_where_json_lines_end(tmp_path: Path) -> None:
+    """Not at the line separators that a text may hold."""
+    said = [{"role": "system", "content": "a\u2028b\u0085c"}]
+    text = json.dumps({"messages": said}, ensure_ascii=False)
+    found = read(tmp_path, "a.jsonl", f"{text}\r\n{text}\n")
+    assert [prefix.body["messages"] for prefix in found] == [said, said]

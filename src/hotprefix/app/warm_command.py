@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-import httpx
 import typer
 from rich.console import Console
 from rich.markup import escape
@@ -15,7 +14,7 @@ from rich.table import Table
 
 from hotprefix.app.warm_bar import warm_bar
 from hotprefix.app.warm_file import Prefix, read_warm_files
-from hotprefix.app.warming import Warmed, warmed
+from hotprefix.app.warming import Warmed, client_of, warmed
 from hotprefix.base.clock import SystemClock
 from hotprefix.base.errors import HotprefixError
 
@@ -31,8 +30,6 @@ Warm a system prompt, on another server, with a key:
 A line of JSON is a chat request, or a named cache:
 [cyan]{"name": "shop", "messages": [{"role": "system", "content": "…"}], "ttl": 3600}[/]
 """
-
-_PATIENCE = 600.0
 
 Files = Annotated[
     list[Path], typer.Argument(help="JSON Lines, JSON, YAML, or a text that is a system prompt.")
@@ -68,10 +65,9 @@ def warm_command(
 
 
 async def _warm(prefixes: Sequence[Prefix], url: str, key: str | None, done: list[Warmed]) -> None:
-    headers = {"authorization": f"Bearer {key}"} if key else {}
     bars = Console(stderr=True)
     with warm_bar(bars, "Warming", len(prefixes)) as advance:
-        async with httpx.AsyncClient(base_url=url, headers=headers, timeout=_PATIENCE) as client:
+        async with client_of(url, key) as client:
             async for one in warmed(client, prefixes, SystemClock()):
                 done.append(one)
                 advance(one.prefix.label)

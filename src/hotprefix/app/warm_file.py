@@ -54,7 +54,8 @@ def _entries(path: Path, text: str) -> Iterator[Any]:
     kind = path.suffix.lower()
     try:
         if kind in (".jsonl", ".ndjson"):
-            yield from (json.loads(line) for line in text.splitlines() if line.strip())
+            # Other line ends than these may stand within a text.
+            yield from (json.loads(line) for line in text.split("\n") if line.strip())
         elif kind == ".json":
             yield from _listed(json.loads(text))
         elif kind in (".yaml", ".yml"):
@@ -66,6 +67,8 @@ def _entries(path: Path, text: str) -> Iterator[Any]:
         raise BadWarmFile(f"{path} is no valid JSON: {error}.") from None
     except yaml.YAMLError as error:
         raise BadWarmFile(f"{path} is no valid YAML: {' '.join(str(error).split())}.") from None
+    except RecursionError:
+        raise BadWarmFile(f"{path} is nested too deeply.") from None
 
 
 def _listed(document: Any) -> list[Any]:
@@ -75,6 +78,7 @@ def _listed(document: Any) -> list[Any]:
 def _prefix(entry: Any, place: str) -> Prefix:
     if not isinstance(entry, dict):
         raise BadWarmFile(f"{place}: an entry is an object with 'messages', or with a 'name' and a 'text'.")
+    _require_json(entry, place)
     if "name" in entry:
         if ("messages" in entry) == ("text" in entry):
             raise BadWarmFile(f"{place}: a named cache has either 'messages' or 'text'.")
@@ -85,3 +89,13 @@ def _prefix(entry: Any, place: str) -> Prefix:
     if entry.get("tool_choice") == "none":
         body["tool_choice"] = "none"  # which hides the tools from the prompt
     return Prefix(place, _CHAT_PATH, body | {"max_tokens": 1, "temperature": 0})
+
+
+def _require_json(entry: dict[str, Any], place: str) -> None:
+    """Raise `BadWarmFile` for what can't be sent: YAML has dates, and JSON files may have `NaN`."""
+    try:
+        json.dumps(entry, ensure_ascii=False, allow_nan=False).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise BadWarmFile(
+            f"{place}: this can't be sent as JSON: {error}. In YAML, put dates and times in quotes."
+        ) from None

@@ -11,7 +11,7 @@ from structlog.typing import FilteringBoundLogger
 from hotprefix.api.named_document import Renderer
 from hotprefix.app.warm_bar import Advance, warm_bar
 from hotprefix.app.warm_file import Prefix
-from hotprefix.app.warming import CannotWarm, warmed
+from hotprefix.app.warming import CannotWarm, credentials, warmed
 from hotprefix.app.wiring import Application
 from hotprefix.base.errors import HotprefixError
 
@@ -54,7 +54,7 @@ async def _warm_files(
 ) -> None:
     if not prefixes:
         return
-    headers = {"authorization": f"Bearer {key}"} if key else {}
+    headers = credentials(key)
     transport = httpx.ASGITransport(app=built.app)
     async with httpx.AsyncClient(transport=transport, base_url=_ITSELF, headers=headers) as client:
         async for one in warmed(client, prefixes, built.service.clock):

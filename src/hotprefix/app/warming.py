@@ -11,6 +11,10 @@ from hotprefix.app.warm_file import Prefix
 from hotprefix.base.clock import Clock
 from hotprefix.base.errors import HotprefixError
 
+_PATIENCE = 600.0
+_ODD = (ValueError, KeyError, IndexError, TypeError, AttributeError)
+"""What reading an answer of another program's may raise."""
+
 
 class CannotWarm(HotprefixError):
     """The server can't be reached, or refuses the key."""
@@ -30,6 +34,26 @@ class Warmed:
     problem: str = ""
 
 
+def credentials(key: str | None) -> dict[str, str]:
+    """Headers with an API key, if there is one. Raises `CannotWarm` for what can't be one."""
+    if not key:
+        return {}
+    if not (key.isascii() and key.isprintable()):
+        raise CannotWarm("The API key has characters that no key has. Check that it was copied as it is.")
+    return {"authorization": f"Bearer {key}"}
+
+
+def client_of(url: str, key: str | None) -> httpx.AsyncClient:
+    """Speaks to the server at `url`. Raises `CannotWarm` for what can't be an address or a key."""
+    headers = credentials(key)
+    try:
+        return httpx.AsyncClient(base_url=url, headers=headers, timeout=_PATIENCE)
+    except httpx.InvalidURL as error:
+        raise CannotWarm(
+            f"{url} is no address of a server: {error}. Write one like http://HOST:PORT."
+        ) from None
+
+
 async def warmed(
     client: httpx.AsyncClient, prefixes: Sequence[Prefix], clock: Clock
 ) -> AsyncIterator[Warmed]:
@@ -45,8 +69,11 @@ async def warmed(
 async def _model(client: httpx.AsyncClient) -> str:
     response = await _asked(client, "GET", "/v1/models", None)
     if response.status_code != 200:
-        raise CannotWarm(f"{client.base_url} does not answer as a server would: {_said(response)}")
-    return str(response.json()["data"][0]["id"])
+        raise _no_server(response)
+    try:
+        return str(response.json()["data"][0]["id"])
+    except _ODD:
+        raise _no_server(response) from None
 
 
 async def _asked(
@@ -66,16 +93,23 @@ async def _asked(
 def _result(prefix: Prefix, response: httpx.Response) -> Warmed:
     if response.status_code not in (200, 201):
         return Warmed(prefix, problem=_said(response))
-    answer = response.json()
-    if "usage" not in answer:
-        return Warmed(prefix, answer["computed_tokens"], answer["reused_tokens"])
-    usage = answer["usage"]
-    known = (usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0
-    return Warmed(prefix, usage["prompt_tokens"] - known, known)
+    try:
+        answer = response.json()
+        if "usage" not in answer:
+            return Warmed(prefix, answer["computed_tokens"], answer["reused_tokens"])
+        usage = answer["usage"]
+        known = (usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0
+        return Warmed(prefix, usage["prompt_tokens"] - known, known)
+    except _ODD:
+        raise _no_server(response) from None
+
+
+def _no_server(response: httpx.Response) -> CannotWarm:
+    return CannotWarm(f"{response.url} does not answer as Hotprefix would: {_said(response)}.")
 
 
 def _said(response: httpx.Response) -> str:
     try:
         return str(response.json()["error"]["message"])
-    except (ValueError, KeyError, TypeError):
+    except _ODD:
         return f"status {response.status_code}"
