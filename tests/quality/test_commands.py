@@ -55,7 +55,7 @@ def test_quality_measures_writes_and_shows(calibration: Path, folder: Path) -> N
     out = folder / "out"
     names = ("raw", "int8", "layered:0-0", "uniform", "mixed", "mixed:bits=6,cold=int4")
     codecs = [option for name in names for option in ("--codec", name)]
-    options = ("--out", str(out), "--precision", "u8", "--no-served")
+    options = ("--out", str(out), "--precision", "u8", "--strategy", "none", "--no-served")
     result = hotprefix("quality", folder, *SMALL, *codecs, *options)
     assert result.exit_code == 0, result.output
     card = json.loads((out / "quality.json").read_text(encoding="utf-8"))
@@ -67,13 +67,14 @@ def test_quality_measures_writes_and_shows(calibration: Path, folder: Path) -> N
     assert raw["summary"]["kl_mean"]["value"] < int8["summary"]["kl_mean"]["value"]
     assert int8["summary"]["tokens"] == 2 * 48
     assert ("arena precision", "u8") in lines
+    assert not [line for line in lines if line[0] == "sequence strategy"]
     assert "storage codec" in result.output
     assert "layered:0-0" in result.output
     assert (out / "quality.html").stat().st_size > 100_000
 
 
 def test_quality_as_served_and_json(folder: Path) -> None:
-    options = (*SMALL, "--codec", "int8", "--precision", "none", "--no-plots", "--json")
+    options = (*SMALL, "--codec", "int8", "--precision", "none", "--strategy", "none", "--no-plots", "--json")
     result = hotprefix("quality", folder, *options, "--out", str(folder / "served"))
     card = json.loads(result.stdout)
     served = {line["name"] for line in card["lines"] if line["group"] == "as served"}
@@ -81,11 +82,41 @@ def test_quality_as_served_and_json(folder: Path) -> None:
     assert not (folder / "served" / "quality.html").exists()
 
 
+def test_strategies_and_what_this_model_can_not_have(folder: Path) -> None:
+    options = ("--codec", "none", "--precision", "layered-u8", "--no-served", "--no-plots", "--json")
+    asked = ("window", "window; window=128; keys=0", "mixed", "window; window=4096")
+    strategies = [option for one in asked for option in ("--strategy", one)]
+    sizes = ("--documents", "2", "--prefix", "320", "--scored", "40")
+    result = hotprefix("quality", folder, *sizes, *options, *strategies, "--out", str(folder / "cut"))
+    card = json.loads(result.stdout)
+    lines = {line["name"]: line for line in card["lines"] if line["group"] == "sequence strategy"}
+    # Half of the prefix, in whole blocks, where no window is asked for.
+    assert list(lines) == ["window; window=160", "window; window=128; keys=0", "mixed; window=160"]
+    for line in lines.values():
+        assert line["summary"]["tokens"] == 2 * 40
+        assert line["summary"]["kl_mean"]["value"] > 1e-6
+    assert lines["mixed; window=160"]["ratio"] == pytest.approx(2)
+    precision, window = card["left_out"]
+    assert precision.startswith("layered-u8: the model has 2 layers")
+    assert window.startswith("window; window=4096: ")
+    assert "can't be had" in window
+
+
 def test_what_can_not_be_measured_is_said(folder: Path) -> None:
+    with pytest.raises(HotprefixError, match=r"a context of 2,048 tokens, and texts of 2,085 are wanted"):
+        hotprefix("quality", folder, "--prefix", "2021", "--scored", "8", "--no-plots")
+    with pytest.raises(HotprefixError, match="texts of 4,096 are wanted"):
+        hotprefix("calibrate", folder, "--tokens", "4096")
+    result = hotprefix("quality", folder, "--precision", "u9", "--no-plots")
+    assert result.exit_code == 2
+    assert "'u9' is none of auto" in result.output
+    for strategy, words in (("windows", "is no strategy"), ("dynamic", "it keeps every token")):
+        with pytest.raises(InvalidRequest, match=words):
+            hotprefix("quality", folder, *SMALL, "--strategy", strategy, "--no-plots")
     with pytest.raises(InvalidRequest, match=r"--codec int3: there is no codec"):
         hotprefix("quality", folder, *SMALL, "--codec", "int3", "--no-plots")
     with pytest.raises(HotprefixError, match="ask for fewer or shorter"):
-        hotprefix("quality", folder, "--documents", "900", "--prefix", "2048", "--no-plots")
+        hotprefix("quality", folder, "--documents", "900", "--prefix", "1536", "--no-plots")
 
 
 def test_an_interruption_keeps_what_was_measured(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -99,11 +130,11 @@ def test_an_interruption_keeps_what_was_measured(folder: Path, monkeypatch: pyte
         treat(self, *arguments)
 
     monkeypatch.setattr(Bench, "treat", interrupted)
-    options = ("--codec", "int8", "--precision", "none", "--no-plots", "--out", str(folder / "cut"))
+    options = ("--codec", "int8", "--precision", "none", "--no-plots", "--out", str(folder / "half"))
     result = hotprefix("quality", folder, *SMALL, *options)
     assert result.exit_code == 130
     assert "What was measured until now is kept" in result.stderr
-    card = json.loads((folder / "cut" / "quality.json").read_text(encoding="utf-8"))
+    card = json.loads((folder / "half" / "quality.json").read_text(encoding="utf-8"))
     lines = {line["name"]: line for line in card["lines"]}
     assert lines["int8"]["summary"]["documents"] == 1
     assert {verdict["is_met"] for verdict in card["verdicts"]} == {None}

@@ -1,4 +1,4 @@
-"""`hotprefix quality`: what codecs and precisions cost in the quality of predictions."""
+"""`hotprefix quality`: what codecs, precisions and strategies cost in the quality of predictions."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from typing import Annotated
 
 import typer
 
+from hotprefix.app.settings import KvPrecision
 from hotprefix.models.catalogue import DEFAULT_MODEL
-from hotprefix.quality.sizes import CODECS, PRECISIONS, QUICK_QUALITY, QualitySizes
+from hotprefix.quality.sizes import CODECS, PRECISIONS, QUICK_QUALITY, STRATEGIES, QualitySizes
 
 QUALITY_EPILOG = """
 [bold]Examples[/]
@@ -34,18 +35,42 @@ and 8 bits, where any change of a last bit moves predictions: the group "as serv
 """
 
 
+def _chosen(asked: list[str] | None, default: tuple[str, ...]) -> tuple[str, ...]:
+    """What was asked for, each once; nothing for the word `none`."""
+    return () if asked == ["none"] else tuple(dict.fromkeys(asked or default))
+
+
+def _precisions(asked: list[str] | None) -> tuple[str, ...]:
+    chosen = _chosen(asked, PRECISIONS)
+    known = [precision.value for precision in KvPrecision]
+    for name in chosen:
+        if name not in known:
+            raise typer.BadParameter(
+                f"{name!r} is none of {', '.join(known)}, none", param_hint="--precision"
+            )
+    return chosen
+
+
 def quality_command(
     *,
     model: Annotated[str, typer.Option("--model", "-m", help="Name or path of the model.")] = DEFAULT_MODEL,
     codec: Annotated[
         list[str] | None,
-        typer.Option("--codec", help=f"A codec; repeatable. Default: {', '.join(CODECS)}."),
+        typer.Option("--codec", help=f"A codec; repeatable, or none. Default: {', '.join(CODECS)}."),
     ] = None,
     precision: Annotated[
         list[str] | None,
         typer.Option(
             "--precision",
             help=f"A precision of the arena; repeatable, or none. Default: {', '.join(PRECISIONS)}.",
+        ),
+    ] = None,
+    strategy: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--strategy",
+            help="A sequence strategy as a request asks for it ('window; window=512'); repeatable, or none. "
+            f"Default: {', '.join(STRATEGIES)}, with half of the prefix as window.",
         ),
     ] = None,
     served: Annotated[bool, typer.Option(help="Measure also in the arithmetic of a server.")] = True,
@@ -71,10 +96,11 @@ def quality_command(
     home: Annotated[Path | None, typer.Option("--home", help="Where models are kept.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print the card as JSON.")] = False,
 ) -> None:
-    """Measure what codecs and precisions of the cache cost in the quality of predictions.
+    """Measure what codecs, precisions and strategies of the cache cost in the quality of predictions.
 
-    Prefills texts once, does to the cache what a store would do, goes on from there and compares every
-    prediction with the uncompressed run. Results go to the terminal and, as JSON and HTML, to a folder.
+    Prefills texts once, does to the cache what a store or a strategy would do, goes on from there and
+    compares every prediction with the untreated run. Results go to the terminal and, as JSON and HTML,
+    to a folder.
     """
     # The libraries behind it take a second to load: not for --help.
     from hotprefix.app.quality_work import Request, measure
@@ -84,8 +110,9 @@ def quality_command(
         home=home,
         texts=tuple(text or ()),
         sizes=QUICK_QUALITY if quick else QualitySizes(documents, prefix, scored),
-        codecs=tuple(dict.fromkeys(codec or CODECS)),
-        precisions=() if precision == ["none"] else tuple(dict.fromkeys(precision or PRECISIONS)),
+        codecs=_chosen(codec, CODECS),
+        precisions=_precisions(precision),
+        strategies=_chosen(strategy, STRATEGIES),
         is_served=served,
         calibration=calibration,
         state_dir=state_dir,

@@ -35,6 +35,7 @@ class Request:
     sizes: QualitySizes
     codecs: tuple[str, ...]
     precisions: tuple[str, ...]
+    strategies: tuple[str, ...]
     is_served: bool
     calibration: Path | None
     state_dir: Path | None
@@ -52,7 +53,14 @@ def measure(request: Request) -> Card:
     manifest = user_store(request.home).resolve(request.model)
     library, tokenizer = library_for(manifest, request.texts)
     calibration = _calibration(manifest, request)
-    wishes = Wishes(request.codecs, request.precisions, request.is_served, calibration, request.threads)
+    wishes = Wishes(
+        request.codecs,
+        request.precisions,
+        request.is_served,
+        calibration,
+        request.threads,
+        request.strategies,
+    )
     run = QualityRun(Source(manifest, library, tokenizer), request.sizes, wishes)
     console = Console(stderr=True)
     is_whole = False
@@ -84,6 +92,7 @@ def _card(run: QualityRun, manifest: ModelManifest, request: Request, *, is_judg
         lines=tuple(run.lines),
         verdicts=verdicts_of(run.lines, is_judged),
         unsolved=run.unsolved,
+        left_out=tuple(run.left_out),
     )
 
 

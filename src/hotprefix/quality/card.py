@@ -52,7 +52,7 @@ class Verdict:
 @dataclass(frozen=True, slots=True)
 class Card:
     """Everything that one run found. `raw_bytes_per_token` are those of 16-bit KV; `unsolved` are questions
-    that the model could not answer even uncompressed."""
+    that the model could not answer even uncompressed; `left_out` is what could not be measured, and why."""
 
     model: str
     command: str
@@ -63,6 +63,7 @@ class Card:
     lines: tuple[Line, ...]
     verdicts: tuple[Verdict, ...] = ()
     unsolved: int = 0
+    left_out: tuple[str, ...] = ()
 
     def line(self, name: str, group: Group = Group.CODEC) -> Line | None:
         """The line of that name, if there is one."""

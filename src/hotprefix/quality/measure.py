@@ -9,10 +9,10 @@ from typing import NamedTuple
 import numpy as np
 
 from hotprefix.pages.format import KvFormat
-from hotprefix.quality.card import Line, Needles
+from hotprefix.quality.card import Group, Line, Needles
 from hotprefix.quality.metrics import Logits, Shift, compare, joined
 from hotprefix.quality.model import CHUNK, MeasuredModel, words_of
-from hotprefix.quality.needles import Haystack
+from hotprefix.quality.needles import Haystack, Needle
 from hotprefix.quality.passage import Buffers, from_words, to_words
 from hotprefix.quality.summary import summarise
 from hotprefix.quality.texts import Document
@@ -52,12 +52,12 @@ class Tally:
     found: int = 0
     asked: int = 0
 
-    def line(self, treatment: Treatment, raw_bytes_per_token: float) -> Line:
+    def line(self, name: str, group: Group, raw_bytes_per_token: float) -> Line:
         """The card's line. Needles are left out where none was asked for."""
         size = self.stored / self.tokens if self.stored else None
         return Line(
-            treatment.name,
-            treatment.group,
+            name,
+            group,
             summarise(self.shifts),
             size,
             raw_bytes_per_token / size if size else None,
@@ -104,9 +104,11 @@ class Bench:
             tally.tokens += reading.prefix
             tick()
 
-    def search(self, hay: Haystack, treatments: Sequence[tuple[Treatment, Tally]], tick: Tick) -> int:
-        """Ask every question that the model answers rightly without treatment again after each; gives how
-        many it does not answer even so."""
+    def search(
+        self, hay: Haystack, treatments: Sequence[tuple[Treatment, Tally]], tick: Tick
+    ) -> list[Needle]:
+        """Ask every question that the model answers rightly without treatment again after each; gives these
+        questions."""
         self._model.prefill(hay.tokens)
         past = len(hay.tokens)
         kept = self._model.blocks(past // self._words.block_size)
@@ -118,4 +120,4 @@ class Bench:
             tally.asked += len(solved)
             tally.found += sum(hay.is_found(one, self._model.ask(one.question, past)) for one in solved)
             tick()
-        return len(hay.needles) - len(solved)
+        return solved

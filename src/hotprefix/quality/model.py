@@ -13,7 +13,7 @@ import openvino.opset13 as op
 from numpy.typing import NDArray
 
 from hotprefix.base.ids import BlockId
-from hotprefix.engine.graph import computing_type, kv_format, read_paged_model
+from hotprefix.engine.graph import Told, computing_type, kv_format, read_paged_model
 from hotprefix.engine.rotary_of import rotary_of
 from hotprefix.engine.runner import PagedRunner, Row
 from hotprefix.engine.settings import EngineSettings
@@ -25,7 +25,7 @@ from hotprefix.pages.rotary import Rotary
 from hotprefix.quality.metrics import Logits
 
 CHUNK = 512
-_SCORED = 128
+SCORED = 128
 """Rows of logits at once: those of a large vocabulary take half a megabyte each."""
 
 _ATTENTION = "PagedAttentionExtension"
@@ -67,12 +67,20 @@ class Facts(NamedTuple):
 class MeasuredModel:
     """Computes one sequence at a time. Raises `ModelError` if the model can't be compiled."""
 
-    def __init__(self, manifest: ModelManifest, setup: Setup, tokens: int, *, queries: bool = False) -> None:
+    def __init__(
+        self,
+        manifest: ModelManifest,
+        setup: Setup,
+        tokens: int,
+        *,
+        queries: bool = False,
+        told: Told = Told.LOGITS,
+    ) -> None:
         core = ov.Core()
         word_type = computing_type(core)
         for name, value in _PROPERTIES[setup.arithmetic].items():
             core.set_property("CPU", {name: value})
-        graph = read_paged_model(core, manifest.graph, manifest.ropes)
+        graph = read_paged_model(core, manifest.graph, manifest.ropes, told)
         if queries:
             _tell_queries(graph)
         settings = EngineSettings(kv_precision=setup.kv_precision, threads=setup.threads)
@@ -81,7 +89,7 @@ class MeasuredModel:
         size = self.format.block_size
         # One block for the tail of each sequence that is answered beside the others, one as scratch.
         self.arena = BlockArena(self.format, -(-tokens // size) + 2)
-        self._runner = PagedRunner(network[0], self.arena, BlockId(self.arena.blocks - 1), *network[1:])
+        self.runner = PagedRunner(network[0], self.arena, BlockId(self.arena.blocks - 1), *network[1:])
         # Of the keys: rows of values are longer in an arena of integers.
         head_size = next(
             cache.block_shape[-1] for cache in self.format.inputs if cache.name.startswith("key_cache")
@@ -92,19 +100,19 @@ class MeasuredModel:
     def prefill(self, tokens: Sequence[int], *, chunk: int = CHUNK, past: int = 0) -> None:
         """Compute tokens behind `past` others."""
         for start in range(0, len(tokens), chunk):
-            self._runner.run([Row(tokens[start : start + chunk], past + start, self._table, True)])
+            self.runner.run([Row(tokens[start : start + chunk], past + start, self._table, True)])
 
     def score(self, tokens: Sequence[int], past: int) -> Iterator[Logits]:
         """Logits behind two or more tokens, some rows at a time; each part is valid until the next."""
         # Parts of like size: none of a single token, which would take another kernel.
-        parts = -(-len(tokens) // _SCORED)
+        parts = -(-len(tokens) // SCORED)
         bounds = [len(tokens) * part // parts for part in range(parts + 1)]
         for start, end in pairwise(bounds):
-            yield self._runner.score(Row(tokens[start:end], past + start, self._table, True))
+            yield self.runner.score(Row(tokens[start:end], past + start, self._table, True))
 
     def ask(self, question: Sequence[int], past: int) -> Logits:
         """Logits behind a question that follows `past` tokens, a multiple of the block size: [vocabulary]."""
-        logits: Logits = self._runner.run([Row(question, past, self._table, True)])[0]
+        logits: Logits = self.runner.run([Row(question, past, self._table, True)])[0]
         return logits.copy()
 
     def blocks(self, count: int) -> list[NDArray[np.uint8]]:
@@ -142,7 +150,7 @@ class MeasuredModel:
 
     def queries(self, layer: int) -> NDArray[np.float32]:
         """What a layer asked with in the last step, [tokens, heads x head size], for models that tell it."""
-        told: NDArray[np.float32] = self._runner.output(f"{_QUERIES}{layer}")
+        told: NDArray[np.float32] = self.runner.output(f"{_QUERIES}{layer}")
         return told.reshape(len(told), -1).copy()
 
 

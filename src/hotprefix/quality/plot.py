@@ -36,10 +36,11 @@ def write_html(card: Card, path: Path) -> None:
         for verdict in card.verdicts
     )
     tables = "".join(_table(card, group) for group in Group)
+    left_out = "".join(f"<p>Left out: {escape(text)}</p>" for text in card.left_out)
     path.write_text(
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{escape(title)}</title>'
         f"<style>{_STYLE}</style><script>{get_plotlyjs()}</script></head><body>"
-        f"<h1>{escape(title)}</h1><p>{escape(card.about)}</p>{plots}<ul>{verdicts}</ul>{tables}"
+        f"<h1>{escape(title)}</h1><p>{escape(card.about)}</p>{plots}<ul>{verdicts}</ul>{tables}{left_out}"
         f'<p class="from"><code>$ {escape(card.command)}</code><br>{escape(card.environment)}; '
         f"{escape(card.date)}</p></body></html>\n",
         encoding="utf-8",

@@ -9,6 +9,11 @@ CODECS = ("raw", "int8", "layered", "int4", "fp8", "uniform", "mixed")
 
 PRECISIONS = ("u8", "u4", "layered-u8", "layered-u4")
 
+STRATEGIES = ("window", "mixed")
+
+QUESTION = 64
+"""Most tokens of a question about a needle."""
+
 
 @dataclass(frozen=True, slots=True)
 class QualitySizes:
@@ -24,6 +29,11 @@ class QualitySizes:
     def length(self) -> int:
         """Tokens of a document: the last one is only predicted."""
         return self.prefix + self.scored + 1
+
+    @property
+    def longest(self) -> int:
+        """The most tokens that a model has to take at once."""
+        return max(self.length, self.prefix + QUESTION)
 
 
 QUICK_QUALITY = QualitySizes(documents=2, prefix=512, scored=128, haystacks=1)

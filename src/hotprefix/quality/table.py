@@ -46,6 +46,8 @@ def show(card: Card, console: Console) -> None:
             style="dim",
             highlight=False,
         )
+    for text in card.left_out:
+        console.print(f"  Left out: {text}", style="yellow", highlight=False, markup=False, soft_wrap=True)
     for text in (f"$ {card.command}", f"{card.environment}; {card.date}"):
         console.print(text, style="dim", highlight=False, markup=False, soft_wrap=True)
 

@@ -66,13 +66,15 @@ class Library:
     def __init__(self, texts: Sequence[Text], tokenizer: Tokenizer, manifest: ModelManifest) -> None:
         self._texts = texts
         self._tokenizer = tokenizer
+        self._name, self._context = manifest.name, manifest.context_length
         self._head = [manifest.bos_id] if manifest.add_bos and manifest.bos_id is not None else []
 
     def documents(self, part: Part, count: int, length: int) -> list[Document]:
         """`count` documents of `length` tokens that don't overlap, from all domains in turn, spread evenly.
 
-        Raises `InvalidRequest` if the texts are too short for that.
+        Raises `InvalidRequest` if the texts, or the model's context, are too short for that.
         """
+        self.require_context(length)
         shares = [len(range(place, count, len(self._texts))) for place in range(len(self._texts))]
         cut = [
             self._cut(text, part, share, length)
@@ -80,6 +82,14 @@ class Library:
             if share
         ]
         return list(islice(_in_turn(cut), count))
+
+    def require_context(self, tokens: int) -> None:
+        """Raises `InvalidRequest` where positions would pass what the model was made for."""
+        if tokens > self._context:
+            raise InvalidRequest(
+                f"{self._name} has a context of {self._context:,} tokens, and texts of {tokens:,} are "
+                "wanted: take shorter ones."
+            )
 
     def _cut(self, text: Text, part: Part, count: int, length: int) -> list[Document]:
         tokens = self._tokenizer.encode(text.half(part))
