@@ -171,7 +171,7 @@ def test_every_field_of_other_dialects_is_listed(page: str, body: type[BaseModel
 def test_every_metric_is_listed() -> None:
     registry = CollectorRegistry()
     ServerMetrics(registry, version="1", model="m")
-    registry.register(TierCollector(dict, int))
+    registry.register(TierCollector(dict, int, int))
     real = {
         (family.name + ("_total" if family.type == "counter" else ""), family.type)
         for family in registry.collect()

@@ -30,11 +30,18 @@ _COUNTERS: dict[str, tuple[str, Callable[[TierStats], float]]] = {
 
 
 class TierCollector(Collector):
-    """`hotprefix_tier_…{tier}` of whatever `stats` says, and the tokens that came back."""
+    """`hotprefix_tier_…{tier}` of whatever `stats` says, the tokens that came back, and the blocks that
+    found no room on their way."""
 
-    def __init__(self, stats: Callable[[], Mapping[str, TierStats]], restored: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        stats: Callable[[], Mapping[str, TierStats]],
+        restored: Callable[[], int],
+        unsaved: Callable[[], int],
+    ) -> None:
         self._stats = stats
         self._restored = restored
+        self._unsaved = unsaved
 
     def collect(self) -> Iterator[Metric]:
         tiers = self._stats()
@@ -50,4 +57,9 @@ class TierCollector(Collector):
             yield counter
         yield CounterMetricFamily(
             "hotprefix_restored_tokens", "Tokens whose KV came back from a tier.", value=self._restored()
+        )
+        yield CounterMetricFamily(
+            "hotprefix_unsaved_blocks",
+            "KV blocks that were dropped because writing to the tiers was behind.",
+            value=self._unsaved(),
         )

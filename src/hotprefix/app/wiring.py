@@ -175,7 +175,9 @@ def running_engine(
     engine = load_engine(manifest, model, answers, engine_settings(settings, grants), metrics, SystemClock())
     metrics.keeps(engine.model.kv_precision, engine.model.kv_bytes_per_token)
     if (tiering := engine.tiering) is not None:
-        metrics.registry.register(TierCollector(tiering.stack.stats, lambda: tiering.restored_tokens))
+        stack = tiering.stack
+        collector = TierCollector(stack.stats, lambda: tiering.restored_tokens, lambda: stack.dropped)
+        metrics.registry.register(collector)
     engine.start()
     try:
         engine.wait_ready()
