@@ -111,6 +111,20 @@ def test_another_attention_factor_is_refused(core: ov.Core, graph: ov.Model) -> 
         settle_rope(core, graph, [other], "m")
 
 
+def test_a_rounded_attention_factor_gets_its_digits_back(core: ov.Core, graph: ov.Model) -> None:
+    """As a converter writes it that keeps constants in 16 bits."""
+    factor = 0.1 * np.log(4.0) + 1
+    rounded = float(np.float16(factor))
+    assert abs(rounded / factor - 1) > 1e-5
+    right, stored = (
+        replace(PLAIN, scaling=RopeScaling(RopeKind.YARN, 4.0, attention_factor=one))
+        for one in (factor, rounded)
+    )
+    assert settle_rope(core, graph, [stored], "m")
+    assert settle_rope(core, graph, [right], "m")
+    assert computed(core, graph)[1] == pytest.approx(factor, rel=1e-6)
+
+
 def test_positions_that_the_graph_divides_itself_are_seen(core: ov.Core, graph: ov.Model) -> None:
     """Linear scaling may sit in the positions, with plain constants: what counts is what comes out."""
     put_before_sine(graph, lambda angles: op.divide(angles, op.constant(np.float32(2))))

@@ -30,8 +30,7 @@ def gguf_rope(file: GgufFile) -> Rope:
     context = file.of_family("context_length") or _FALLBACK_CONTEXT
     rope = Rope(rope_base(file), head_size(file), context, context)
     name = file.text(f"{file.architecture}.rope.scaling.type") or "none"
-    legacy = facts.number("scale_linear", 1.0)
-    if name == "none" and legacy != 1.0:
+    if name == "none" and facts.number("scale_linear", 1.0) != 1.0:
         name = "linear"
     if file.rope_factors:
         if name != "none":
@@ -41,19 +40,23 @@ def gguf_rope(file: GgufFile) -> Rope:
         return _with(rope, RopeScaling(RopeKind.DIVISORS, divisors=file.rope_factors), context, context)
     if name == "none":
         return rope
-    kind = _KINDS.get(name)
-    if kind not in (RopeKind.LINEAR, RopeKind.YARN):
+    if name not in (RopeKind.LINEAR, RopeKind.YARN):
         raise UnsupportedModel(
             f"{file.path} scales its positions by {name!r}; from GGUF, linear and yarn are served."
         )
-    factor = facts.number("scaling.factor", legacy)
-    trained = file.of_family("rope.scaling.original_context_length")
+    original = file.of_family("rope.scaling.original_context_length")
+    return _gguf_scaled(rope, RopeKind(name), facts, original)
+
+
+def _gguf_scaled(rope: Rope, kind: RopeKind, facts: _Numbers, original: int | None) -> Rope:
+    factor = facts.number("scaling.factor", facts.number("scale_linear", 1.0))
+    trained = original or rope.context_length
     if kind is RopeKind.LINEAR:
         # Without the original length it is not said whether the context is already the scaled one.
-        scaled = context if trained is None else round(trained * factor)
-        return _with(rope, RopeScaling(kind, factor), trained or context, scaled)
+        scaled = rope.context_length if original is None else round(original * factor)
+        return _with(rope, RopeScaling(kind, factor), trained, scaled)
     if facts.number("scaling.yarn_ext_factor", 1.0) != 1.0:
-        raise UnsupportedModel(f"{file.path} has a 'yarn_ext_factor' other than 1, which is not served.")
+        raise UnsupportedModel(f"{facts.path} has a 'yarn_ext_factor' other than 1, which is not served.")
     attention = facts.number("scaling.yarn_attn_factor", facts.number("scaling.attn_factor", 1.0))
     scaling = RopeScaling(
         kind,
@@ -62,7 +65,6 @@ def gguf_rope(file: GgufFile) -> Rope:
         beta_fast=facts.number("scaling.yarn_beta_fast", 32.0),
         beta_slow=facts.number("scaling.yarn_beta_slow", 1.0),
     )
-    trained = trained or context
     return _with(rope, scaling, trained, round(trained * factor))
 
 

@@ -164,7 +164,8 @@ def _set_attention_factor(found: Sequence[RotaryNodes], factor: float) -> None:
             continue
         for node in (nodes.sine, nodes.cosine):
             uses = list(node.output(0).get_target_inputs())
-            scaled = op.multiply(node, op.constant(np.float32(factor)))
+            # What it is multiplied with already may be this factor, rounded.
+            scaled = op.multiply(node, op.constant(np.float32(factor / nodes.attention_factor)))
             for use in uses:
                 use.replace_source_output(scaled.output(0))
 
