@@ -33,6 +33,14 @@ def test_one_text_moves_no_layer_too_far() -> None:
     assert found[1, 4] / found[1, 1] == pytest.approx(8)
 
 
+def test_a_layer_that_is_not_felt_at_all_has_steps() -> None:
+    divergence = np.full((2, 5), 1e-4, np.float32)
+    divergence[1, 2] = 0
+    found = budgeted(np.ones((2, 5, 1, 4), np.float32), divergence)
+    assert np.isfinite(found).all()
+    assert found[1, 2, 0, 0] / found[1, 1, 0, 0] == pytest.approx(8)
+
+
 def seen_of(seed: int, law: np.ndarray) -> Seen:
     random = np.random.default_rng(seed)
     keys = random.normal(2, 1, (1, 400, 4)).astype(np.float32)

@@ -23,6 +23,9 @@ _EXACT = 4
 _MOST_APART = 8.0
 """No layer's steps differ by more from the middle: one text says only so much."""
 
+_LEAST_FELT = np.float32(1e-12)
+"""Nats: a layer that is not felt at all has a budget, too."""
+
 
 class Passage(NamedTuple):
     """A document's KV, un-rotated keys first [2, layers, kv heads, tokens, head size]; how many bits each
@@ -96,6 +99,7 @@ def budgeted(steps: Floats, divergence: Floats) -> Floats:
     part of it is the same: the solution of the greedy search over per-layer tables of KVTuner
     (arXiv 2502.04420) for steps that may be any number.
     """
+    divergence = np.maximum(divergence, _LEAST_FELT)
     level = np.exp(np.log(divergence).mean())
     factors = np.array(COARSE)[:, None] * np.sqrt(level / divergence)
     middle = np.median(factors, axis=1, keepdims=True)
