@@ -131,6 +131,37 @@ def test_the_keyboard_leads_down_to_the_first_differing_character(view: Window, 
     assert view.run("document.activeElement.dataset.row")  # back where it began
 
 
+def test_prompts_are_text_and_nothing_in_them_hides(server: Server, view: Window) -> None:
+    """Neither their markup nor what turns the direction of a text is anybody's but the reader's to see."""
+    odd = Traffic(f"odd-{uuid.uuid4().hex[:10]}@1", "")
+    markup = "<img src=x onerror='window.hit=1'><script>window.hit=1</script>"
+    for mark in ("", "\u202e"):
+        ask(server, odd, f"{markup} {RULES} The sum is{mark} 100. {markup}", "How much?")
+    view.open(f"#requests?last=all&scene={odd.scene}")
+    view.press("j", "Enter")
+    view.page.wait_for_selector("#detail[open] [data-first]")
+    assert "⟨U+202E⟩" in view.text("[data-side=new] mark")
+    assert "onerror='window.hit=1'" in view.text("[data-side=new]")
+    view.press("Escape", "3")
+    view.page.wait_for_selector(".tops")
+    assert view.page.locator("main img, main script, #detail img, #detail script").count() == 0
+    assert view.run("window.hit === undefined")
+
+
+def test_it_works_where_the_browser_keeps_nothing(view: Window, traffic: Traffic) -> None:
+    refuse = "get() { throw new DOMException('no storage', 'SecurityError'); }"
+    view.page.add_init_script(
+        "".join(
+            f"Object.defineProperty(window, '{name}Storage', {{ {refuse} }});"
+            for name in ("local", "session")
+        )
+    )
+    view.open(f"#overview?{traffic.place}")
+    for language in ("zh-CN", "en", "zh-CN"):
+        view.press("l")
+        view.wait(f"document.documentElement.lang === '{language}'")
+
+
 def test_requests_appear_as_they_end(server: Server, view: Window) -> None:
     live = Traffic(f"live-{uuid.uuid4().hex[:10]}@1", "")
     view.open(f"#requests?last=all&scene={live.scene}")

@@ -187,3 +187,19 @@ def test_scenes_with_what_cost_them_most(store: LedgerStore) -> None:
     assert [(one["prompt_name"], one["requests"], one["prompt"]) for one in told["prompts"]] == [
         ("greeting@3", 2, 200)
     ]
+    assert told["left_out"] == 0
+
+
+def test_of_very_many_scenes_the_largest_are_shown(store: LedgerStore) -> None:
+    """Clients name them: a name for each of their users must not make a page that no browser can show."""
+    sizes = {"a": 10, "b": 40, "c": 30}
+    store.append(
+        [
+            read(number, size, size, scene=f"{name}@1", prompt_name=name, prompt_version="")
+            for number, (name, size) in enumerate(sizes.items())
+        ]
+    )
+    told = by_scene(store, Selection(), most=2)
+    assert [scene["scene"] for scene in told["scenes"]] == ["b@1", "c@1"]
+    assert [prompt["prompt_name"] for prompt in told["prompts"]] == ["b", "c"]
+    assert told["left_out"] == 2

@@ -25,6 +25,7 @@ _MOST_BUCKETS = 120
 _SAMPLE = 10_000
 """Times to the first token that are looked at: the newest."""
 _CHOICES = 200
+_MOST_NAMES = 500
 _BOUNDS = tuple(round(0.001 * 10 ** (step / 6), 6) for step in range(31))
 """Seconds, from one millisecond to a hundred seconds, six to a decade."""
 _QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
@@ -47,10 +48,15 @@ def summary(store: LedgerStore, profiles: ProfileBook, chosen: Selection, now: f
     }
 
 
-def by_scene(store: LedgerStore, chosen: Selection) -> dict[str, Any]:
-    """Scenes and named prompts with their sums, when they were last seen, and what cost each scene most."""
-    scenes = _named("scene", totals_by(store, Dimension.SCENE, chosen))
-    prompts = _named("prompt_name", totals_by(store, Dimension.PROMPT, chosen))
+def by_scene(store: LedgerStore, chosen: Selection, most: int = _MOST_NAMES) -> dict[str, Any]:
+    """Scenes and named prompts with their sums, when they were last seen, and what cost each scene most.
+
+    Clients choose both names: beyond `most` of a kind, those with fewer prompt tokens are left out.
+    """
+    scenes, more = _largest(totals_by(store, Dimension.SCENE, chosen), most)
+    prompts, others = _largest(
+        [group for group in totals_by(store, Dimension.PROMPT, chosen) if group.key], most
+    )
     where, parameters = chosen.where()
     sql = (
         f"SELECT scene, reason, MAX(at), SUM(lost_tokens) FROM ledger_request {where} "
@@ -64,9 +70,15 @@ def by_scene(store: LedgerStore, chosen: Selection) -> dict[str, Any]:
             worst[scene] = reason
     facts = [
         group | {"last_seen": seen.get(group["scene"]), "worst_reason": worst.get(group["scene"], "")}
-        for group in scenes
+        for group in _named("scene", scenes)
     ]
-    return {"scenes": facts, "prompts": [group for group in prompts if group["prompt_name"]]}
+    return {"scenes": facts, "prompts": _named("prompt_name", prompts), "left_out": more + others}
+
+
+def _largest(groups: Sequence[Totals], most: int) -> tuple[list[Totals], int]:
+    """The groups to show, and how many others there are."""
+    order = sorted(groups, key=lambda group: (-group.prompt, group.key))
+    return order[:most], max(0, len(order) - most)
 
 
 def _named(field: str, groups: Sequence[Totals]) -> list[dict[str, Any]]:

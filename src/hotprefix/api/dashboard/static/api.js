@@ -11,10 +11,27 @@ export class Refused extends Error {
   }
 }
 
+/** Where a browser keeps nothing for pages, the key lasts as long as this one. */
+let held = "";
+
+function storage(act) {
+  try {
+    return act(sessionStorage);
+  } catch {
+    return null;
+  }
+}
+
 export const key = {
-  get: () => sessionStorage.getItem(KEY) ?? "",
-  set: (value) => sessionStorage.setItem(KEY, value),
-  clear: () => sessionStorage.removeItem(KEY),
+  get: () => storage((kept) => kept.getItem(KEY)) ?? held,
+  set: (value) => {
+    held = value;
+    storage((kept) => kept.setItem(KEY, value));
+  },
+  clear: () => {
+    held = "";
+    storage((kept) => kept.removeItem(KEY));
+  },
 };
 
 function headers() {

@@ -5,11 +5,14 @@ export const RANGES = ["900", "3600", "86400", "604800", "all"];
 const USUAL = "3600";
 const FILTERS = ["tenant", "scene", "reason"];
 
-function stored(name) {
+/** Without storage a preference lasts as long as the page. */
+const kept = new Map();
+
+export function stored(name) {
   try {
     return localStorage.getItem(`hotprefix.${name}`);
   } catch {
-    return null;
+    return kept.get(name) ?? null;
   }
 }
 
@@ -18,7 +21,7 @@ export function store(name, value) {
     if (value === null) localStorage.removeItem(`hotprefix.${name}`);
     else localStorage.setItem(`hotprefix.${name}`, value);
   } catch {
-    // Without storage a preference lasts as long as the page.
+    kept.set(name, value);
   }
 }
 

@@ -154,12 +154,21 @@ function side(name, { lead, pieces, is_cut: isCut }) {
 
 const GHOSTS = { "\n": "↵\n", "\t": "→\t", "\u00a0": "⍽", "\u200b": "⟨ZWSP⟩", "\ufeff": "⟨BOM⟩", "\u3000": "□", "\r": "␍" };
 
+/** What turns the direction of a text would make it read as another one; in a difference, nothing hides. */
+const TURNS = /[\p{Cc}\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]/u;
+const HIDES = /[\p{Cc}\p{Cf}]/u;
+
+function code(char) {
+  return `⟨U+${char.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`;
+}
+
 /** Characters that can't be seen are shown by others; blanks only where they are part of a difference. */
 function visible(text, isChanged = false) {
   const parts = [];
   let plain = "";
   for (const char of text) {
-    const ghost = char === " " && isChanged ? "·" : GHOSTS[char];
+    const known = char === " " && isChanged ? "·" : GHOSTS[char];
+    const ghost = known ?? ((isChanged ? HIDES : TURNS).test(char) ? code(char) : undefined);
     if (!ghost) {
       plain += char;
       continue;

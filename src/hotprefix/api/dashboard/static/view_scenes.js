@@ -13,6 +13,7 @@ export function scenesView() {
   return [
     data.scenes.length > 0 && table("scenes", data.scenes),
     data.prompts.length > 0 && h("div", { class: "grid below" }, table("prompts", data.prompts)),
+    data.left_out > 0 && h("p", { class: "note below" }, t("scenes.left-out", { count: data.left_out })),
     !isNamed && h("section", { class: "panel below" }, lesson(t("empty.scenes.title"), t("empty.scenes.text"), sample("scene"))),
   ];
 }

@@ -1,5 +1,7 @@
 // The page's language: texts from en.json and zh.json, numbers and times as each writes them.
 
+import { stored } from "./state.js";
+
 const LANGUAGES = ["en", "zh"];
 let texts = {};
 let rules = new Intl.PluralRules("en");
@@ -7,8 +9,8 @@ let locale = "en";
 
 /** The language that was chosen, or the browser's. */
 export function chosenLanguage() {
-  const stored = localStorage.getItem("hotprefix.language");
-  if (LANGUAGES.includes(stored)) return stored;
+  const chosen = stored("language");
+  if (LANGUAGES.includes(chosen)) return chosen;
   return (navigator.language || "en").toLowerCase().startsWith("zh") ? "zh" : "en";
 }
 
