@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,8 @@ _ANSWERS = ("response", "response_body", "output_body")
 _TIMES = ("timestamp", "at", "time", "created_at", "start_time", "startTime")
 _FIRST = ("ttft", "first_token", "time_to_first_token", "ttft_s")
 _SESSIONS = ("session_id", "session", "conversation_id", "trace_id")
+_MOST_VALUES = 1_000_000
+"""Values of one YAML document with its aliases written out: a few lines may stand for endless ones."""
 
 
 class UnreadableFile(HotprefixError):
@@ -59,6 +62,8 @@ def read_documents(path: Path) -> Iterator[tuple[int, Any]]:
         raise UnreadableFile(f"{path} can't be read: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
         raise UnreadableFile(f"{path} is no UTF-8 text: byte {error.start} is wrong.") from error
+    except RecursionError as error:
+        raise UnreadableFile(f"{path} is nested too deeply.") from error
 
 
 def recorded_of(document: Any, place: Place) -> Recorded | None:
@@ -110,11 +115,13 @@ def _first_of(document: Mapping[str, Any], names: tuple[str, ...]) -> Any:
 
 
 def _time(value: Any) -> float | None:
-    if isinstance(value, str):
-        try:
+    try:
+        if isinstance(value, str):
             return datetime.fromisoformat(value).timestamp()
-        except ValueError:
-            return _number(value)
+        if isinstance(value, datetime):  # as YAML has them, in UTC unless they say otherwise
+            return (value if value.tzinfo is not None else value.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        pass
     found = _number(value)
     # Milliseconds since 1970 are a number that seconds reach in the year 5138.
     return found / 1000 if found is not None and found > 1e11 else found
@@ -129,7 +136,8 @@ def _number(value: Any) -> float | None:
 
 def _lines(path: Path) -> Iterator[tuple[int, Any]]:
     with path.open("rb") as stream:
-        for number, line in enumerate(stream, start=1):
+        for number, raw in enumerate(stream, start=1):
+            line = raw.removeprefix(BOM_UTF8) if number == 1 else raw
             if not line.strip():
                 continue
             try:
@@ -139,7 +147,7 @@ def _lines(path: Path) -> Iterator[tuple[int, Any]]:
 
 
 def _json(path: Path) -> Iterator[tuple[int, Any]]:
-    text = path.read_text(encoding="utf-8")
+    text = path.read_text(encoding="utf-8-sig")
     try:
         document = json.loads(text)
     except json.JSONDecodeError as error:
@@ -147,6 +155,8 @@ def _json(path: Path) -> Iterator[tuple[int, Any]]:
             yield from _lines(path)  # JSONL under another name
             return
         raise UnreadableFile(f"{path}:{error.lineno}:{error.colno} is no JSON: {error.msg}") from error
+    except ValueError as error:  # a number with thousands of digits
+        raise UnreadableFile(f"{path} can't be read as JSON: {error}") from error
     if isinstance(document, list):
         yield from ((1, one) for one in document)
     else:
@@ -169,11 +179,44 @@ def _yaml(path: Path) -> Iterator[tuple[int, Any]]:
         except yaml.MarkedYAMLError as error:
             line = error.problem_mark.line + 1 if error.problem_mark is not None else 0
             raise UnreadableFile(f"{path}:{line} is no YAML: {error.problem}") from error
+        except UnicodeDecodeError:
+            raise
+        except (yaml.YAMLError, ValueError) as error:  # a character, a date or a number that is none
+            raise UnreadableFile(f"{path} is no YAML: {getattr(error, 'reason', error)}") from error
 
 
 def _built(node: yaml.Node) -> Any:
-    loader = yaml.SafeLoader("")
+    if _values(node, {}) > _MOST_VALUES:
+        raise ValueError("its aliases contain themselves, or stand for too many values")
+    loader = _Loader("")
     try:
         return loader.construct_document(node)
     finally:
         loader.dispose()
+
+
+class _Loader(yaml.SafeLoader):
+    """What other programs' tags stand for is not known here; their values are taken as they are written."""
+
+
+def _tagged(loader: yaml.SafeLoader, tag: str, node: yaml.Node) -> Any:
+    if isinstance(node, yaml.MappingNode):
+        return loader.construct_mapping(node, deep=True)
+    if isinstance(node, yaml.SequenceNode):
+        return loader.construct_sequence(node, deep=True)
+    return f"{node.tag} {node.value}".strip()
+
+
+_Loader.add_multi_constructor(None, _tagged)
+
+
+def _values(node: yaml.Node, known: dict[int, int]) -> int:
+    """How many values a node has with its aliases written out; more than all that are allowed if endless."""
+    if isinstance(node, yaml.ScalarNode):
+        return 1
+    found = known.get(id(node))
+    if found is None:
+        known[id(node)] = _MOST_VALUES + 1  # should it come again below itself
+        inner = (part for item in node.value for part in (item if isinstance(item, tuple) else (item,)))
+        found = known[id(node)] = 1 + sum(_values(part, known) for part in inner)
+    return found

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import tempfile
+import tokenize
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
@@ -46,10 +47,10 @@ def fixed(path: Path, check: Check) -> FixedFile | None:
 
     Each pass is checked anew on a copy beside it, so that fixes that touch one another are all made.
     """
-    before = text = _read(path)
-    if text.startswith("\ufeff"):
+    before = _read(path)
+    if before is None or before.startswith("\ufeff"):
         return None  # positions are counted without the mark
-    count = 0
+    text, count = before, 0
     for _ in range(_MOST_PASSES):
         fixes = [finding.fix for finding in _checked(path, text, before, check) if finding.fix is not None]
         after, made = apply_fixes(text, fixes)
@@ -60,13 +61,14 @@ def fixed(path: Path, check: Check) -> FixedFile | None:
 
 
 def write(file: FixedFile) -> None:
-    """Put the fixed text in the place of the old one, whole or not at all."""
-    handle, name = tempfile.mkstemp(dir=file.path.parent, prefix=".hotprefix-")
+    """Put the fixed text in the place of the old one, whole or not at all. A link stays one."""
+    place = file.path.resolve()
+    handle, name = tempfile.mkstemp(dir=place.parent, prefix=".hotprefix-")
     try:
         with os.fdopen(handle, "w", encoding="utf-8", newline="") as stream:
             stream.write(file.after)
-        Path(name).chmod(file.path.stat().st_mode & 0o7777)
-        Path(name).replace(file.path)
+        Path(name).chmod(place.stat().st_mode & 0o7777)
+        Path(name).replace(place)
     except BaseException:
         with suppress(OSError):
             Path(name).unlink()
@@ -83,9 +85,17 @@ def _checked(path: Path, text: str, before: str, check: Check) -> list[LintFindi
         return list(check(copy))
 
 
-def _read(path: Path) -> str:
-    with path.open(encoding="utf-8", newline="") as stream:
-        return stream.read()
+def _read(path: Path) -> str | None:
+    """None for what is in another encoding than UTF-8, which is left as it is."""
+    try:
+        if path.suffix.lower() == ".py":
+            with path.open("rb") as raw:
+                if not tokenize.detect_encoding(raw.readline)[0].startswith("utf-8"):
+                    return None
+        with path.open(encoding="utf-8", newline="") as stream:
+            return stream.read()
+    except (UnicodeDecodeError, SyntaxError):
+        return None
 
 
 def _is_sound(path: Path, before: str, after: str) -> bool:

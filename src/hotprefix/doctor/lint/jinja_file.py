@@ -63,7 +63,7 @@ class _Reader:
     """Follows a template from top to bottom, through both branches and once through each loop."""
 
     def __init__(self, source: str) -> None:
-        self._lines = source.splitlines()
+        self._lines = re.split(r"\r\n|\r|\n", source)
         self._text = ""
         self._suspects: list[Suspect] = []
         self._set: dict[str, nodes.Node] = {}

@@ -47,6 +47,11 @@ def lost_behind(offset: int, total: int, lost: int, *, is_exact: bool) -> Phrase
 
 def lost_with_history(offset: int, lost: int) -> Phrase:
     """The same where a program adds a history that is not known."""
+    if lost <= 0:
+        return Phrase(
+            f"Behind about {offset:,} tokens: all of the history is computed again each time.",
+            f"位于约 {offset:,} 个 token 之后:全部历史每次都要重新计算。",
+        )
     return Phrase(
         f"Behind about {offset:,} tokens: {lost:,} more and all of the history are computed again each time.",
         f"位于约 {offset:,} 个 token 之后:其后的 {lost:,} 个 token 和全部历史每次都要重新计算。",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from codecs import BOM_UTF8
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -22,6 +23,7 @@ from hotprefix.doctor.lint.finding import LintFinding
 from hotprefix.doctor.lint.jinja_file import JINJA_SUFFIXES, read_jinja
 from hotprefix.doctor.lint.measure import RulerBook
 from hotprefix.doctor.lint.observe import Observer
+from hotprefix.doctor.lint.python.library import SourceFiles
 from hotprefix.doctor.lint.python.source_file import read_python
 from hotprefix.doctor.lint.request import LintRequest, Origin
 from hotprefix.doctor.lint.rule import Language, rules
@@ -40,7 +42,15 @@ _CHECKS: tuple[Callable[[Context], Iterator[LintFinding]], ...] = (
 _SHAPES = ("HP101", "HP102", "HP103", "HP104", "HP105")
 _NUMBERS = re.compile(r"\[\d+\]|\d")
 _DOCUMENTS = (".json", ".yaml", ".yml")
+_LOG = ".log"
+_MOST_BLANKS, _LONGEST_BLANK = 100, 1 << 16
 _OF_REQUESTS = re.compile(r"\b(?:messages|input)\b")
+_WITH_THEM = re.compile(
+    r"\b(?:model|role|prompt|instructions|previous_response_id)\b|messages[\"']?\s*:\s*(?:\[|\n\s*-)"
+)
+"""Of which a request has at least one; without both kinds a file is some other program's."""
+_UNDECODED = "\ufffd\ufffd"
+"""How a file begins that is UTF-16."""
 _SKIPPED = ("__pycache__", "node_modules", "site-packages", "venv")
 
 
@@ -87,40 +97,44 @@ class Linter:
         self._settings = settings
         self._vendors = vendors
         self._rulers = rulers
+        self._sources = SourceFiles()
 
     def check(self, paths: Iterable[Path]) -> LintReport:
         """Files and folders; in folders, files of the known kinds."""
-        return LintReport([self.check_file(path) for path in files_in(paths, self._settings)])
+        return LintReport(_once([self.check_file(path) for path in files_in(paths, self._settings)]))
 
     def check_file(self, path: Path, known_as: Path | None = None) -> FileReport:
         """One file of a known kind. What can't be read is a finding of its own.
 
-        A copy of a file is `known_as` that file, when it comes to rules that are ignored in some.
+        A copy of a file is `known_as` that file, when it comes to rules that are ignored in some, and to what
+        it imports.
         """
         report = FileReport(str(known_as or path))
         try:
-            requests, suppressed = self._read(path)
+            requests, suppressed = self._read(path, known_as or path)
         except (UnreadableFile, OSError) as error:
             report.is_readable = False
             report.findings = [_unreadable(path, str(error))]
             return report
         found = self._findings(path, requests, report)
-        wanted = [one for one in found if self._wants(one, report.file) and one not in suppressed]
+        wanted = [one for one in found if self._wants(one, path, report.file, suppressed)]
         report.findings = sorted(_merged(wanted), key=_order)
         return report
 
-    def _read(self, path: Path) -> tuple[Iterable[LintRequest], Suppressions]:
+    def _read(self, path: Path, known_as: Path) -> tuple[Iterable[LintRequest], Suppressions]:
         suffix = path.suffix.lower()
         if suffix in _DOCUMENTS:
             text = path.read_text("utf-8", "replace")
-            if not _OF_REQUESTS.search(text):
+            if not _may_hold_requests(text):
                 return (), Suppressions("")  # some other program's settings, in whatever form
             return read_data(path, self._tools_first), Suppressions(text)
+        if suffix == _LOG and not _is_of_json(path):
+            return (), Suppressions("")
         if suffix in DATA_SUFFIXES:
             return read_data(path, self._tools_first), Suppressions("")
         if suffix in JINJA_SUFFIXES:
             return read_jinja(path), Suppressions(path.read_text("utf-8", "replace"))
-        return read_python(path, self._tools_first)
+        return read_python(path, known_as, self._sources, self._tools_first)
 
     def _findings(self, path: Path, requests: Iterable[LintRequest], report: FileReport) -> list[LintFinding]:
         observer = Observer()
@@ -152,8 +166,12 @@ class Linter:
     def _tools_first(self, recorded: Recorded) -> bool:
         return reads_tools_first(self._vendors.profile(Dialect(recorded.dialect), recorded.model))
 
-    def _wants(self, finding: LintFinding, file: str) -> bool:
-        return self._settings.runs(finding.rule) and finding.rule.id not in self._settings.ignored_in(file)
+    def _wants(self, finding: LintFinding, path: Path, file: str, suppressed: Suppressions) -> bool:
+        if finding.place.file != str(path):  # it comes from a module that the program imports
+            file = finding.place.file
+            suppressed = self._sources.suppressions(file)
+        is_ignored = finding.rule.id in self._settings.ignored_in(file) or finding in suppressed
+        return self._settings.runs(finding.rule) and not is_ignored
 
 
 def files_in(paths: Iterable[Path], settings: LintSettings) -> Iterator[Path]:
@@ -167,13 +185,30 @@ def files_in(paths: Iterable[Path], settings: LintSettings) -> Iterator[Path]:
 
 
 def _walk(folder: Path) -> Iterator[Path]:
-    for entry in sorted(folder.iterdir()):
+    try:
+        entries = sorted(folder.iterdir())
+    except OSError as error:
+        raise UnreadableFile(f"{folder} can't be read: {error.strerror or error}") from error
+    for entry in entries:
         if entry.name.startswith(".") or entry.name in _SKIPPED or entry.is_symlink():
             continue
         if entry.is_dir():
             yield from _walk(entry)
         elif entry.suffix.lower() in SUFFIXES:
             yield entry
+
+
+def _may_hold_requests(text: str) -> bool:
+    if text.startswith(_UNDECODED):
+        return True  # nobody can tell, so it is said that it can't be read
+    return _OF_REQUESTS.search(text) is not None and _WITH_THEM.search(text) is not None
+
+
+def _is_of_json(path: Path) -> bool:
+    """Whether a log has JSON in its lines, by the first that is not blank; most logs are of plain text."""
+    with path.open("rb") as stream:
+        lines = (stream.readline(_LONGEST_BLANK).strip() for _ in range(_MOST_BLANKS))
+        return next((line for line in lines if line), b"").removeprefix(BOM_UTF8).startswith(b"{")
 
 
 def _unreadable(path: Path, why: str) -> LintFinding:
@@ -215,6 +250,28 @@ def _merged(found: Iterable[LintFinding]) -> list[LintFinding]:
         first = kept.get(key)
         kept[key] = finding if first is None else _together(first, finding)
     return list(kept.values())
+
+
+def _once(reports: list[FileReport]) -> list[FileReport]:
+    """Without what several programs have in common that import it: the worst of it is told, and told once."""
+    worst: dict[tuple[str, str, int, int], tuple[int, int, int]] = {}
+    for number, report in enumerate(reports):
+        for finding in report.findings:
+            key, rank = _source_place(finding), (finding.severity.rank, _lost(finding), -number)
+            worst[key] = max(rank, worst.get(key, rank))
+    for number, report in enumerate(reports):
+        report.findings = [one for one in report.findings if worst[_source_place(one)][2] == -number]
+    return reports
+
+
+def _source_place(finding: LintFinding) -> tuple[str, str, int, int]:
+    place = finding.place
+    return finding.rule.id, place.file, place.line, place.column
+
+
+def _lost(finding: LintFinding) -> int:
+    lost = finding.words.get("lost")
+    return lost if isinstance(lost, int) else 0
 
 
 def _identity(finding: LintFinding) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from json import decoder
 import yaml
 
 _scan: Callable[[str, int, bool], tuple[str, int]] = getattr(decoder, "scanstring")  # noqa: B009 - not in the stubs
-_BLANK = re.compile(r"[ \t\n\r]*")
+_BLANK = re.compile("[ \t\n\r\ufeff]*")  # a byte order mark is none of the values
 _SCALAR = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?|true|false|null|NaN|-?Infinity")
 _INDEX = re.compile(r"\[(\d+)\]\.?")
 _ESCAPE = re.compile(

@@ -11,6 +11,8 @@ from hotprefix.doctor.lint.finding import LintFinding
 _COMMENT = re.compile(r"(?:#|\{#)-?\s*hotprefix:\s*(?P<file>ignore-file|ignore)(?:\[(?P<rules>[\w\s,-]*)\])?")
 _ALONE = re.compile(r"^\s*(?:#|\{#)")
 _ALL = frozenset(("*",))
+_LINE_END = re.compile(r"\r\n|\r|\n")
+"""As Python, YAML and Jinja count lines; `splitlines` counts form feeds too."""
 
 
 class Suppressions:
@@ -24,7 +26,7 @@ class Suppressions:
         self._lines: dict[int, frozenset[str]] = {}
         if "hotprefix:" not in text:
             return
-        for number, line in enumerate(text.splitlines(), start=1):
+        for number, line in enumerate(_LINE_END.split(text), start=1):
             found = _COMMENT.search(line)
             if found is None:
                 continue

@@ -28,8 +28,9 @@ class Cause(StrEnum):
 class Suspect:
     """Characters `start` to `end` of a text. `shown` is what people see: the text, or the code.
 
-    In programs `line` and `column` (from 1) say where it comes from, `is_frozen` that it is computed
-    once for each process; `fix` removes the cause.
+    In programs `line` and `column` (from 1) say where it comes from, in `file` if that is another one than
+    that of the request; `is_frozen` that it is computed once for each process, `is_kept` once for the life
+    of an object; `fix` removes the cause.
     """
 
     cause: Cause
@@ -39,6 +40,8 @@ class Suspect:
     line: int = 0
     column: int = 0
     is_frozen: bool = False
+    is_kept: bool = False
+    file: str = ""
     fix: Fix | None = None
 
     def moved(self, by: int) -> Suspect:

@@ -57,7 +57,8 @@ def _salts(context: Context) -> Iterator[LintFinding]:
         drawn = next(
             (s for s in value.suspects if s.cause in (Cause.ID, Cause.TIME) and "(" in s.shown), None
         )
-        if drawn is not None:
-            place = Place(context.request.recorded.place.file, drawn.line, drawn.column, name)
+        if drawn is not None and not drawn.is_kept:  # one for each conversation is meant so
+            file = drawn.file or context.request.recorded.place.file
+            place = Place(file, drawn.line, drawn.column, name)
             severity = Severity.INFO if drawn.is_frozen else None
             yield context.finding("HP603", place, severity=severity, field=name, shown=drawn.shown)

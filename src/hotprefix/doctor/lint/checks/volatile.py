@@ -29,6 +29,7 @@ _LEAST_LOSS = 32
 _LEAST_FIXED = 200
 """Tokens of fixed text behind a variable part that are worth moving."""
 _DEEPEST = 40
+_CALL = ".tool_calls["
 _TOOLS = Phrase("the tools", "工具定义")
 _PROMPT = Phrase("the prompt", "提示词")
 
@@ -94,7 +95,7 @@ def _judged(context: Context, number: int, path: str, text: str, suspect: Suspec
         fix=suspect.fix,
         key=text_key(path, text) if context.request.origin is Origin.DATA else "",
         shown=suspect.shown,
-        loss=_loss(context, offset, lost),
+        loss=_loss(context, suspect, offset, lost),
         lost=lost,
         offset=offset,
         target=_TOOLS if is_tool else _PROMPT,
@@ -121,16 +122,24 @@ def _end(context: Context, number: int) -> int:
 def _severity(context: Context, number: int, suspect: Suspect, lost: int) -> Severity | None:
     """None: as the rule says."""
     is_certain = suspect.cause not in (Cause.ORDER, Cause.JSON)
+    if suspect.cause is Cause.JSON and _CALL not in context.request.blocks[number].path:
+        return Severity.INFO  # mostly keys come in the same order; arguments of calls were written by a model
     if suspect.cause is Cause.DAY or (suspect.is_frozen and is_certain):
         return Severity.INFO  # one break a day, or one for each start of the program
-    if lost < _LEAST_LOSS and not context.request.has_open_history and context.last_marked is None:
+    is_unmarked = context.last_marked is None or suspect.is_kept
+    if lost < _LEAST_LOSS and not _costs_history(context, suspect) and is_unmarked:
         return Severity.INFO
     is_code = context.request.origin is not Origin.DATA
     return Severity.ERROR if is_code and is_certain and context.last_marked is not None else None
 
 
-def _loss(context: Context, offset: int, lost: int) -> Phrase:
-    if context.request.has_open_history and context.last_marked is None:
+def _costs_history(context: Context, suspect: Suspect) -> bool:
+    """Whether a history that is not known here is computed again; not where an object keeps what it read."""
+    return context.request.has_open_history and not suspect.is_kept
+
+
+def _loss(context: Context, suspect: Suspect, offset: int, lost: int) -> Phrase:
+    if _costs_history(context, suspect) and context.last_marked is None:
         return lost_with_history(offset, lost)
     return lost_behind(offset, context.layout.total, lost, is_exact=context.ruler.is_exact)
 
@@ -151,7 +160,8 @@ def _variables(context: Context, number: int, block: Block) -> Iterator[LintFind
 
 def _place(context: Context, path: str, suspect: Suspect) -> Place:
     if suspect.line:
-        return Place(context.request.recorded.place.file, suspect.line, suspect.column, path)
+        file = suspect.file or context.request.recorded.place.file
+        return Place(file, suspect.line, suspect.column, path)
     return context.request.source.place(path, suspect.start)
 
 

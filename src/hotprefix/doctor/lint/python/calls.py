@@ -4,21 +4,26 @@ from __future__ import annotations
 
 import ast
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from hotprefix.doctor.lint.edits import Fix
+from hotprefix.doctor.lint.edits import Edit, Fix
 from hotprefix.doctor.lint.python import sources, strings
-from hotprefix.doctor.lint.python.evaluate import Evaluator
+from hotprefix.doctor.lint.python.evaluate import Evaluator, Imported
 from hotprefix.doctor.lint.python.module import Module
 from hotprefix.doctor.lint.python.scope import Scope
 from hotprefix.doctor.lint.python.sinks import Sinks, message_of, messages_of
-from hotprefix.doctor.lint.python.value import Value, children, deep_suspects, joined, text_of, unknown
+from hotprefix.doctor.lint.python.value import (
+    Value,
+    children,
+    deep_suspects,
+    joined,
+    once_a_day,
+    text_of,
+    unknown,
+)
 from hotprefix.doctor.lint.suspect import Cause
-
-Run = Callable[[str, list[Value], Mapping[str, Value], Scope], Value | None]
-"""Runs one of the module's own functions with these arguments; None if there is none of that name."""
 
 _SAME_TEXT = frozenset(
     (
@@ -33,26 +38,57 @@ _TEMPLATES = frozenset(("Template", "from_string"))
 _SETS = frozenset(("set", "frozenset"))
 _JSON = frozenset(("json.dumps", "orjson.dumps", "ujson.dumps", "simplejson.dumps"))
 _STRFTIME = frozenset(("strftime", "format"))
+_ORDERED = frozenset(
+    (
+        *("model_json_schema", "json_schema", "schema", "model_dump", "asdict", "to_dict", "_asdict"),
+        *("load", "loads", "safe_load", "json", "read_json"),
+    )
+)
+"""Functions and methods whose objects have their keys in the order of a class or of a file."""
+_DEEPEST = 10
 
 
 class Calls:
     """Follows calls of one module."""
 
-    def __init__(self, module: Module, sinks: Sinks, run: Run) -> None:
+    def __init__(self, module: Module, sinks: Sinks, imported: Imported) -> None:
         self._module = module
         self._sinks = sinks
-        self._run = run
-        self.evaluator = Evaluator(module, self)
+        self.evaluator = Evaluator(module, self, imported)
 
     def __call__(self, node: ast.Call, dotted: str, scope: Scope) -> Value:
         args, named = self._arguments(node, scope)
         found = self._special(node, dotted, args, named, scope)
         if found is None:
-            found = self._run(dotted, args, named, scope)
-        if found is None:
-            found = self._method(node, dotted, args, named, scope)
-        self._sinks.call(node, dotted or _last(node), args, named)
+            func = node.func
+            # Once only: what stands before a method may be a long chain of calls.
+            inner = self.evaluator.value(func.value, scope) if isinstance(func, ast.Attribute) else None
+            found = self._of_project(node, dotted, inner, scope, args, named)
+            if found is None:
+                found = self._method(node, dotted, args, named, inner)
+        self._sinks.call(node, dotted or self._module.trail(node.func), args, named)
         return found
+
+    def _of_project(
+        self,
+        node: ast.Call,
+        dotted: str,
+        inner: Value | None,
+        scope: Scope,
+        args: list[Value],
+        named: Mapping[str, Value],
+    ) -> Value | None:
+        """Functions, methods and classes of the project."""
+        if isinstance(node.func, ast.Attribute):
+            known = scope.get(dotted) if dotted else None
+            if known is None and inner is not None:
+                known = self.evaluator.of_subject(inner.subject, node.func)
+            if known is None and dotted:
+                known = self.evaluator.module_member(dotted)
+        else:
+            known = self.evaluator.value(node.func, scope) if isinstance(node.func, ast.Name) else None
+        found = known.subject.call(args, named) if known is not None and known.subject is not None else None
+        return replace(found, node=node) if found is not None and found.node is None else found
 
     def _arguments(self, node: ast.Call, scope: Scope) -> tuple[list[Value], dict[str, Value]]:
         args: list[Value] = []
@@ -102,6 +138,7 @@ class Calls:
                 if content is not None and content.text is not None and item.members is not None:
                     place = self._module.place(content.node) if content.node is not None else (0, 0)
                     item.members["content"] = strings.named_holes(content, *place)
+            self._sinks.listed(made)
             return made
         message = message_of(dotted or _last(node), args, named, node)
         if message is not None:
@@ -111,7 +148,9 @@ class Calls:
     def _source(self, node: ast.Call, dotted: str, args: list[Value]) -> Value | None:
         """Calls whose result changes."""
         name = dotted or _last(node)
-        is_own = name in self._module.functions
+        if name.startswith("."):  # of the own package, if it was not found
+            name = name.rsplit(".", 1)[-1]
+        is_own = name in self._module.functions or self.evaluator.module_member(dotted) is not None
         cause = None if is_own else sources.cause_of_call(name)
         if cause is None:
             return None
@@ -120,19 +159,44 @@ class Calls:
             cause = Cause.DAY
         suspect = self.evaluator.suspect(cause, node)
         if cause is Cause.ORDER and sources.is_listing(name):
-            suspect = replace(suspect, fix=Fix(self._module.wrapped(node, "sorted(", ")")))
+            if self._may_be_sorted(node, name):
+                suspect = replace(suspect, fix=Fix(self._module.wrapped(node, "sorted(", ")")))
             if _is_here(node, args):
                 here = self.evaluator.suspect(Cause.ENV, node)
                 return unknown(node, self._module.code(node, 40), (suspect, here))
         return unknown(node, self._module.code(node, 40), (suspect,))
 
+    def _may_be_sorted(self, node: ast.Call, name: str) -> bool:
+        """Whether a sorted list may take the place of a listing.
+
+        What `os.scandir` gives can't be compared, and who uses `os.walk` may change its lists on the way.
+        """
+        if not self._module.is_located(node) or "files(" in self._module.code(node, 200):
+            return False  # resources of a package may lie in an archive, whose paths can't be compared
+        if name in sources.UNSORTABLE:
+            return False
+        if name in sources.LISTS:
+            return True
+        parent = self._module.parents.get(id(node))
+        match parent:
+            case ast.For(iter=over) | ast.comprehension(iter=over):
+                return over is node
+            case ast.Call(func=ast.Name(id="list" | "tuple" | "enumerate")):
+                return node in parent.args
+        return False
+
     def _method(
-        self, node: ast.Call, dotted: str, args: list[Value], named: Mapping[str, Value], scope: Scope
+        self, node: ast.Call, dotted: str, args: list[Value], named: Mapping[str, Value], inner: Value | None
     ) -> Value:
         """Methods of what is known, and functions that give back what they get."""
         made = (*args, *named.values())
-        if isinstance(node.func, ast.Attribute):
-            inner = self.evaluator.value(node.func.value, scope)
+        if sources.passes_arguments(dotted):
+            single = args[0] if len(args) == 1 and not named else None
+            is_same = single is not None and dotted.rsplit(".", 1)[-1] in _SAME_TEXT
+            if is_same and single is not None and single.text is not None:
+                return single
+            return self._passed(node, unknown(node, dotted), made)
+        if isinstance(node.func, ast.Attribute) and inner is not None:
             known = self._of_text(node, inner, args, named)
             if known is not None:
                 return known
@@ -140,14 +204,6 @@ class Calls:
                 return unknown(node, self._module.code(node, 40))
             from_arguments = made if node.func.attr in sources.METHODS_OF_ARGUMENTS else ()
             return self._passed(node, inner, from_arguments)
-        if sources.passes_arguments(dotted):
-            single = args[0] if len(args) == 1 and not named else None
-            is_text = (
-                single is not None and single.text is not None and dotted.rsplit(".", 1)[-1] in _SAME_TEXT
-            )
-            return (
-                single if is_text and single is not None else self._passed(node, unknown(node, dotted), made)
-            )
         return unknown(node, self._module.code(node, 40))
 
     def _passed(self, node: ast.Call, inner: Value, made: tuple[Value, ...]) -> Value:
@@ -159,7 +215,7 @@ class Calls:
             shown = strings.shown_with(str(spec), Value(suspects=tuple(suspects)))
             suspects = list(shown.suspects)
         elif isinstance(node.func, ast.Attribute) and node.func.attr in sources.DAYS:
-            suspects = [replace(s, cause=Cause.DAY) if s.cause is Cause.TIME else s for s in suspects]
+            suspects = list(once_a_day(suspects))
         return unknown(node, self._module.code(node, 40), joined(suspects))
 
     def _of_text(
@@ -190,26 +246,22 @@ class Calls:
         made = Value(node, name=self._module.code(node, 40), suspects=inner)
         made.members = value.members if value.members is not None else None
         made.items = value.items
-        has_rest = any(keyword.arg is None for keyword in node.keywords)
-        sorts = named.get("sort_keys")
-        options = named.get("option")
-        is_sorted = (sorts is not None and sorts.scalar is not False) or has_rest or options is not None
         if _is_written_out(value) and not inner:
             return Value(node, text=json.dumps(_plain(value)))
-        if is_sorted or _is_written_out(value):
+        has_rest = any(keyword.arg is None for keyword in node.keywords)
+        sorts = named.get("sort_keys")
+        is_sorted = (sorts is not None and sorts.scalar is not False) or has_rest or "option" in named
+        if is_sorted or _has_known_keys(value):
             return made
         suspect = self.evaluator.suspect(Cause.JSON, node)
-        if sorts is None and self._module.dotted(node.func) in ("json.dumps", "simplejson.dumps"):
+        has_option = self._module.dotted(node.func) in ("json.dumps", "simplejson.dumps")
+        if sorts is None and has_option and self._module.is_located(node):
             suspect = replace(suspect, fix=self._with_sorted_keys(node))
         return made.with_suspects((suspect,))
 
     def _with_sorted_keys(self, node: ast.Call) -> Fix:
-        start, end = self._module.span(node)
-        inside = self._module.text[start : end - 1].rstrip()
-        before = " sort_keys=True" if inside.endswith(",") else ", sort_keys=True"
-        edit = self._module.wrapped(node, "", before)[1]
-        at = start + len(inside)
-        return Fix((replace(edit, start=at, end=at),))
+        at, has_comma = self._module.end_of_arguments(node)
+        return Fix((Edit(at, at, " sort_keys=True" if has_comma else ", sort_keys=True"),))
 
 
 def _sorted(node: ast.AST, value: Value) -> Value:
@@ -223,6 +275,24 @@ def _is_written_out(value: Value, depth: int = 0) -> bool:
     if value.members is not None or value.items is not None:
         return all(_is_written_out(child, depth + 1) for child in children(value))
     return value.text is not None or not value.is_unknown
+
+
+def _has_known_keys(value: Value, depth: int = 0) -> bool:
+    """Whether the keys stand in the program, or come in the order of a class or of a file."""
+    if depth > _DEEPEST or (isinstance(value.node, ast.Call) and _last_name(value.node) in _ORDERED):
+        return True
+    if value.members is not None:
+        # What is not known within an object is mostly a text or a number.
+        return not value.is_open and all(
+            item.is_unknown or _has_known_keys(item, depth + 1) for item in value.members.values()
+        )
+    if value.items is not None:
+        return all(_has_known_keys(item, depth + 1) for item in value.items)
+    return not value.is_unknown
+
+
+def _last_name(node: ast.Call) -> str:
+    return node.func.id if isinstance(node.func, ast.Name) else _last(node)
 
 
 def _plain(value: Value) -> Any:

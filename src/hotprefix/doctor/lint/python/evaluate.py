@@ -10,21 +10,36 @@ from hotprefix.doctor.lint.names import cause_of_name
 from hotprefix.doctor.lint.python import sources, strings
 from hotprefix.doctor.lint.python.module import Module
 from hotprefix.doctor.lint.python.scope import Scope
-from hotprefix.doctor.lint.python.value import Value, children, concatenated, either, joined, text_of, unknown
+from hotprefix.doctor.lint.python.value import (
+    Subject,
+    Value,
+    children,
+    concatenated,
+    either,
+    joined,
+    once_a_day,
+    text_of,
+    unknown,
+)
 from hotprefix.doctor.lint.suspect import Cause, Suspect
 
 Called = Callable[[ast.Call, str, Scope], Value]
+Imported = Callable[[str], Value | None]
+"""What the full name of an import stands for, if it is of the project."""
 
 _DEEPEST = 60
 _MOST_COPIES = 10_000
+_OF_A_DAY = 10
+"""Characters of a date in ISO form."""
 
 
 class Evaluator:
-    """Works out expressions of one module. `called` knows what calls give."""
+    """Works out expressions of one module. `called` knows what calls give, `imported` other modules."""
 
-    def __init__(self, module: Module, called: Called) -> None:
+    def __init__(self, module: Module, called: Called, imported: Imported) -> None:
         self._module = module
         self._called = called
+        self._imported = imported
         self._depth = 0
 
     def value(self, node: ast.AST | None, scope: Scope) -> Value:
@@ -40,7 +55,7 @@ class Evaluator:
     def suspect(self, cause: Cause, node: ast.expr) -> Suspect:
         """A suspect that comes from an expression."""
         line, column = self._module.place(node)
-        return Suspect(cause, 0, 0, self._module.code(node), line, column)
+        return Suspect(cause, 0, 0, self._module.code(node), line, column, file=self._module.file)
 
     def _value(self, node: ast.AST, scope: Scope) -> Value:
         match node:
@@ -98,7 +113,12 @@ class Evaluator:
 
     def _named(self, node: ast.Name, name: str) -> Value:
         """A name that nobody here has set."""
-        if name in self._module.imports:
+        full = self._module.imports.get(name)
+        if full is not None:
+            found = self._imported(full)
+            if found is not None:
+                return replace(found, node=node)
+        if full is not None and not full.startswith("."):
             return unknown(node, name)
         return self._guessed(node, name)
 
@@ -111,18 +131,32 @@ class Evaluator:
         known = scope.get(dotted) if dotted else None
         if known is not None:
             return known
+        known = self.module_member(dotted)
+        if known is not None:
+            return replace(known, node=node)
         inner = self.value(node.value, scope)
+        found = self.of_subject(inner.subject, node)
+        if found is not None:
+            return found
         if inner.members is not None and node.attr in inner.members:
             return inner.members[node.attr]
         if inner.suspects:
-            suspects = inner.suspects
-            if node.attr in sources.DAYS:
-                suspects = tuple(
-                    replace(s, cause=Cause.DAY) if s.cause is Cause.TIME else s for s in suspects
-                )
+            is_day = node.attr in sources.DAYS
+            suspects = once_a_day(inner.suspects) if is_day else inner.suspects
             return unknown(node, dotted or node.attr, suspects)
         name = dotted.removeprefix("self.") if dotted else node.attr
         return self._guessed(node, ".".join(name.split(".")[-2:]))
+
+    def module_member(self, dotted: str) -> Value | None:
+        """What a full name stands for that begins with an imported module: `import a.b`, then `a.b.c`."""
+        if not dotted or dotted.lstrip(".").split(".", 1)[0] not in self._module.roots:
+            return None
+        return self._imported(dotted)
+
+    def of_subject(self, subject: Subject | None, node: ast.Attribute) -> Value | None:
+        """An attribute of a function, a class, an object or a module of the project."""
+        found = subject.attribute(node.attr) if subject is not None else None
+        return replace(found, node=node) if found is not None and found.node is None else found
 
     def _subscript(self, node: ast.Subscript, scope: Scope) -> Value:
         if self._module.dotted(node.value) == "os.environ":
@@ -136,6 +170,8 @@ class Evaluator:
             and -len(inner.items) <= key.scalar < len(inner.items)
         ):
             return inner.items[key.scalar]
+        if _leaves_the_day(node, key):
+            return replace(inner, suspects=once_a_day(inner.suspects))
         if inner.text is not None or isinstance(node.slice, ast.Slice):
             return inner
         if key.text is not None and not inner.suspects:
@@ -230,6 +266,15 @@ class Evaluator:
                 scope.set(
                     name.id, value.with_suspects(s for s in over.suspects if s.cause is not Cause.ORDER)
                 )
+
+
+def _leaves_the_day(node: ast.Subscript, key: Value) -> bool:
+    """Whether the first part of a moment's text is taken: `[:10]`, `.split("T")[0]`."""
+    match node.slice:
+        case ast.Slice(lower=None, upper=ast.Constant(value=int(end)), step=None):
+            return 0 < end <= _OF_A_DAY
+    call = node.value.func if isinstance(node.value, ast.Call) else None
+    return key.scalar == 0 and isinstance(call, ast.Attribute) and call.attr in ("split", "partition")
 
 
 def _constant(node: ast.Constant) -> Value:

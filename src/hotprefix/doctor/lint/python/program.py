@@ -3,120 +3,195 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Self
 
 from hotprefix.doctor.lint.python.calls import Calls
+from hotprefix.doctor.lint.python.library import Library
 from hotprefix.doctor.lint.python.module import Function, Module
 from hotprefix.doctor.lint.python.scope import Scope, parameter
 from hotprefix.doctor.lint.python.sinks import Sink, Sinks
-from hotprefix.doctor.lint.python.value import Value, concatenated, deep_suspects, either, joined
+from hotprefix.doctor.lint.python.subjects import ClassSubject, FunctionSubject, ObjectSubject
+from hotprefix.doctor.lint.python.value import Value, children, concatenated, deep_suspects, either, joined
 from hotprefix.doctor.lint.suspect import Cause, Suspect
 
-_DEEPEST_CALL = 3
+_DEEPEST_CALL = 6
 _MOST_RUNS = 2_000
+_DEEPEST_VALUE = 12
 _GROWING = ("append", "extend", "insert", "update", "setdefault", "add")
 
 
 @dataclass(slots=True)
 class _Frame:
-    """One run of a function. `orders`: the unordered things that loops around this statement go over."""
+    """One run of a function called `name`. `orders`: the unordered things that loops around this statement
+    go over; `inner` are the functions that are defined in it."""
 
     scope: Scope
-    owner: str = ""
+    name: str = ""
     returned: list[Value] = field(default_factory=list)
     orders: list[tuple[Suspect, ...]] = field(default_factory=list)
     appended: list[list[Value]] = field(default_factory=list)
+    inner: list[FunctionSubject] = field(default_factory=list)
 
 
 class Program:
-    """Follows every function once with unknown arguments, and again where it is called."""
+    """Follows every function once with unknown arguments, and again where it is called.
 
-    def __init__(self, module: Module) -> None:
+    `path` is where the module is, so that the `library` can find those that it imports.
+    """
+
+    def __init__(self, module: Module, path: Path, library: Library) -> None:
         self._module = module
+        self._path = path
+        self._library = library
         self._sinks = Sinks(module)
-        self._calls = Calls(module, self._sinks, self._called)
+        self._calls = Calls(module, self._sinks, self._imported)
         self._evaluator = self._calls.evaluator
         self._globals = Scope()
         self._classes: dict[str, Scope] = {}
         self._running: list[str] = []
         self._runs = 0
+        self._known: dict[str, Value | None] = {}
+
+    def begin(self) -> Self:
+        """Run the module's own statements."""
+        for name in self._module.functions:
+            if "." not in name:
+                self._globals.set(name, Value(name=name, subject=self._function(name)))
+        for name, node in self._module.classes.items():
+            self._globals.set(name, Value(name=name, subject=ClassSubject(self, node)))
+        self._block(self._module.tree.body, _Frame(self._globals))
+        self._freeze(self._globals)
+        return self
 
     def sinks(self) -> list[Sink]:
-        """All requests of the module."""
-        top = _Frame(self._globals)
-        self._block(self._module.tree.body, top)
-        self._freeze(self._globals)
-        for name, function in self._functions_in_order():
-            self._run(name, function, [], {})
+        """All requests of the module, after `begin`."""
+        for name in self._functions_in_order():
+            self._follow(self._function(name))
         return self._sinks.finish()
 
-    def _functions_in_order(self) -> list[tuple[str, Function]]:
+    def exported(self, name: str) -> Value | None:
+        """What the module has under a name, after `begin`."""
+        found = self._globals.get(name)
+        full = self._module.imports.get(name)
+        return self._imported(full) if found is None and full is not None else found
+
+    def lineage(self, name: str) -> list[str]:
+        """A class and those that it inherits from, in this file."""
+        found = [name]
+        for known in found:
+            node = self._module.classes.get(known)
+            bases = [base.id for base in node.bases if isinstance(base, ast.Name)] if node is not None else []
+            found += [base for base in bases if base in self._module.classes and base not in found]
+        return found
+
+    def method(self, name: str) -> Function | None:
+        """A method by its name, `Class.method`."""
+        return self._module.functions.get(name)
+
+    def class_scope(self, name: str) -> Scope:
+        """What all objects of a class share."""
+        if name not in self._classes:
+            bases = self.lineage(name)[1:]
+            self._classes[name] = Scope(self.class_scope(bases[0]) if bases else self._globals)
+        return self._classes[name]
+
+    def _functions_in_order(self) -> list[str]:
         # What __init__ sets is there for the other methods.
-        found = self._module.functions.items()
-        return sorted(found, key=lambda item: not item[0].endswith(".__init__"))
+        return sorted(self._module.functions, key=lambda name: not name.endswith(".__init__"))
+
+    def _function(self, name: str) -> FunctionSubject:
+        function, owner = self._module.functions[name], name.rpartition(".")[0]
+        if not owner:
+            return FunctionSubject(self, name, function, self._globals)
+        shared = self.class_scope(owner)
+        return FunctionSubject(self, name, function, shared, ObjectSubject(self, owner, shared))
 
     def _freeze(self, scope: Scope) -> None:
         """What a module computes when it is imported stays for the whole process."""
         for name, value in list(scope.own()):
             scope.set(name, _frozen(value))
 
-    def _called(
-        self, dotted: str, args: list[Value], named: Mapping[str, Value], scope: Scope
+    def _imported(self, full: str) -> Value | None:
+        if full not in self._known:
+            self._known[full] = self._library.find(self._path, full)
+        return self._known[full]
+
+    def run(
+        self, subject: FunctionSubject, args: Sequence[Value], named: Mapping[str, Value]
     ) -> Value | None:
-        owner = self._running[-1].rpartition(".")[0] if self._running else ""
-        name = f"{owner}.{dotted[5:]}" if dotted.startswith(("self.", "cls.")) and owner else dotted
-        function = self._module.functions.get(name)
-        if function is None or len(self._running) >= _DEEPEST_CALL or name in self._running:
-            return None
-        return self._run(name, function, args, named)
+        """What a function gives back; None where it gives nothing, calls itself, or is too deep."""
+        return self._run(subject, args, named, lambda frame: None)
+
+    def _follow(self, subject: FunctionSubject) -> None:
+        """Run a function as if someone called it, and then those that are defined within it."""
+
+        def follow_inner(frame: _Frame) -> None:
+            for inner in frame.inner:
+                self._follow(inner)
+
+        self._run(subject, (), {}, follow_inner)
 
     def _run(
-        self, name: str, function: Function, args: list[Value], named: Mapping[str, Value]
+        self,
+        subject: FunctionSubject,
+        args: Sequence[Value],
+        named: Mapping[str, Value],
+        finish: Callable[[_Frame], None],
     ) -> Value | None:
         self._runs += 1
-        if self._runs > _MOST_RUNS:
+        if self._runs > _MOST_RUNS or len(self._running) >= _DEEPEST_CALL or subject.name in self._running:
             return None
-        owner = name.rpartition(".")[0]
-        frame = _Frame(Scope(self._classes.get(owner, self._globals)), owner)
-        self._parameters(function, args, named, frame.scope, is_method=bool(owner))
-        self._running.append(name)
+        function = subject.function
+        frame = _Frame(Scope(subject.around), subject.name)
+        self._parameters(subject, args, named, frame.scope)
+        self._running.append(subject.name)
         try:
             self._block(function.body, frame)
+            finish(frame)
         finally:
             self._running.pop()
-        if owner:
-            self._keep_attributes(owner, frame.scope)
+        if subject.me is not None:
+            self._keep_attributes(subject.me, frame.scope, is_made=function.name == "__init__")
         for value in frame.returned:
             self._sinks.returned(function.name, value)
         return either(frame.returned)
 
-    def _keep_attributes(self, owner: str, scope: Scope) -> None:
-        shared = self._classes.setdefault(owner, Scope(self._globals))
+    def _keep_attributes(self, me: ObjectSubject, scope: Scope, *, is_made: bool) -> None:
+        """What a method sets is there for the others; what is set when an object `is_made`, for its life."""
         for name, value in scope.own():
             if name.startswith(("self.", "cls.")):
-                shared.set(name, value)
+                if is_made:
+                    _keep(value)
+                me.scope.set(name, value)
 
     def _parameters(
-        self,
-        function: Function,
-        args: list[Value],
-        named: Mapping[str, Value],
-        scope: Scope,
-        *,
-        is_method: bool,
+        self, subject: FunctionSubject, args: Sequence[Value], named: Mapping[str, Value], scope: Scope
     ) -> None:
-        given = function.args
+        given = subject.function.args
         names = [*given.posonlyargs, *given.args]
-        if is_method and names and names[0].arg in ("self", "cls"):
-            names = names[1:]
         defaults = dict(zip([arg.arg for arg in reversed(names)], reversed(given.defaults), strict=False))
+        defaults |= {
+            arg.arg: value
+            for arg, value in zip(given.kwonlyargs, given.kw_defaults, strict=True)
+            if value is not None
+        }
+        if subject.has_self and names:
+            scope.set(names[0].arg, Value(name=names[0].arg, subject=subject.me))
+            names = names[1:]
         for number, arg in enumerate((*names, *given.kwonlyargs)):
-            line, column = self._module.place(arg)
             value = args[number] if number < len(args) and number < len(names) else named.get(arg.arg)
-            if value is None and arg.arg == "model" and arg.arg in defaults:
-                value = self._evaluator.value(defaults[arg.arg], self._globals)
-            scope.set(arg.arg, value or parameter(arg.arg, line, column))
+            scope.set(arg.arg, value or self._default(arg, defaults.get(arg.arg)))
+
+    def _default(self, arg: ast.arg, default: ast.expr | None) -> Value:
+        """What a parameter is that nobody gave: the text that it has by default, or what its name says."""
+        guessed = parameter(arg.arg, *self._module.place(arg), self._module.file)
+        if default is None or guessed.suspects:
+            return guessed
+        found = self._evaluator.value(default, self._globals)
+        return found if found.text else guessed
 
     def _block(self, statements: Iterable[ast.stmt], frame: _Frame) -> None:
         for statement in statements:
@@ -140,7 +215,7 @@ class Program:
             case ast.ClassDef():
                 self._class(node)
             case ast.FunctionDef() | ast.AsyncFunctionDef():
-                return
+                self._define(node, frame)
             case _:
                 self._compound(node, frame)
 
@@ -185,9 +260,17 @@ class Program:
             value.is_repeated = True
         self._block(node.orelse, frame)
 
+    def _define(self, node: Function, frame: _Frame) -> None:
+        """A function within a function; those of the module and of classes are known already."""
+        if not frame.name:
+            return
+        subject = FunctionSubject(self, f"{frame.name}.<locals>.{node.name}", node, frame.scope)
+        frame.inner.append(subject)
+        frame.scope.set(node.name, Value(name=node.name, subject=subject))
+
     def _class(self, node: ast.ClassDef) -> None:
-        shared = self._classes.setdefault(node.name, Scope(self._globals))
-        inner = _Frame(Scope(self._globals), node.name)
+        shared = self.class_scope(node.name)
+        inner = _Frame(Scope(self._globals))
         self._block(node.body, inner)
         for name, value in inner.scope.own():
             for prefix in ("self", "cls", node.name):
@@ -270,6 +353,13 @@ class Program:
             frame.appended[-1] += added
         for orders in frame.orders:
             holder.suspects = joined(holder.suspects, orders)
+
+
+def _keep(value: Value, depth: int = 0) -> None:
+    """Mark what an object has from its making on, in its place, as others may hold it."""
+    value.suspects = tuple(replace(s, is_kept=True) for s in value.suspects)
+    for child in children(value) if depth < _DEEPEST_VALUE else ():
+        _keep(child, depth + 1)
 
 
 def _frozen(value: Value) -> Value:

@@ -48,10 +48,10 @@ class Scope:
         yield from self._values.items()
 
 
-def parameter(name: str, line: int, column: int) -> Value:
+def parameter(name: str, line: int, column: int, file: str = "") -> Value:
     """What a caller will give; its name may tell what it is."""
     cause = cause_of_name(name)
-    found = [Suspect(cause, 0, 0, name, line, column)] if cause is not None else []
+    found = [Suspect(cause, 0, 0, name, line, column, file=file)] if cause is not None else []
     return unknown(None, name, found)
 
 

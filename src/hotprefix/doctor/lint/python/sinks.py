@@ -46,6 +46,12 @@ _PROMPT_NAME = re.compile(
     r"(?:^|_)(?:sys(?:tem)?_?(?:prompt|message|msg|instructions?|text|template)|instructions?|preamble|prompt_prefix)$|^system$",
     re.IGNORECASE,
 )
+_OF_MODELS = re.compile(
+    r"prompt|\bllms?\b|assistant|openai|anthropic|dashscope|litellm|langchain|llama|agents|ollama|cohere|mistral"
+    r"|genai|groq|bedrock|vllm|transformers",
+    re.IGNORECASE,
+)
+"""Words of programs that talk to models; in others `system_message` is one of an operating system."""
 _PROMPT_FUNCTION = re.compile(
     r"(?:^|_)(?:system_?(?:prompt|message|instructions?)|instructions)(?:$|_)", re.IGNORECASE
 )
@@ -70,6 +76,7 @@ class Sinks:
     found: list[Sink] = field(default_factory=list)
     _loose: list[Value] = field(default_factory=list)
     _sent: set[int] = field(default_factory=set)
+    _sent_nodes: set[int] = field(default_factory=set)
 
     def call(self, node: ast.Call, dotted: str, args: list[Value], named: Mapping[str, Value]) -> None:
         """A call: a request if it is one of a known client's, else perhaps instructions of an agent."""
@@ -80,18 +87,24 @@ class Sinks:
             self._posted(node, args, named)
         else:
             for name, value in named.items():
-                if _PROMPT_NAME.search(name):
+                if _PROMPT_NAME.search(name) and self._is_meant(name):
                     self._loose.append(value)
 
     def assigned(self, name: str, value: Value) -> None:
         """A variable whose name says that it holds a prompt, or a list of messages."""
-        if _PROMPT_NAME.search(name.rsplit(".", 1)[-1]) or _is_conversation(value):
+        last = name.rsplit(".", 1)[-1]
+        if (_PROMPT_NAME.search(last) and self._is_meant(last)) or _is_conversation(value):
             self._loose.append(value)
 
     def returned(self, function: str, value: Value) -> None:
         """What a function gives back."""
-        if _PROMPT_FUNCTION.search(function) or _is_conversation(value):
+        is_prompt = _PROMPT_FUNCTION.search(function) is not None and self._is_meant(function)
+        if is_prompt or _is_conversation(value):
             self._loose.append(value)
+
+    def _is_meant(self, name: str) -> bool:
+        """Whether a name that may be one of a prompt is: it says so, or the program is about models."""
+        return "prompt" in name.lower() or _OF_MODELS.search(self.module.text) is not None
 
     def written(self, value: Value) -> None:
         """An object or a message that stands in the program."""
@@ -99,12 +112,18 @@ class Sinks:
         if members is not None and _role_of(members) == "system" and "content" in members:
             self._loose.append(value)
 
+    def listed(self, value: Value) -> None:
+        """A list of messages that stands in the program."""
+        if _is_conversation(value):
+            self._loose.append(value)
+
     def finish(self) -> list[Sink]:
         """All requests; prompts that are not sent here as requests that lack the rest."""
         told = {_source(s) for sink in self.found for s in deep_suspects(sink.body) if is_changing(s)}
-        conversations = [value for value in self._loose if _is_conversation(value)]
+        conversations = {id(value): value for value in self._loose if _is_conversation(value)}.values()
         for value in conversations:
-            if id(value) not in self._sent:
+            # One that was sent with other arguments is the same list, of which more is known.
+            if id(value) not in self._sent and id(value.node) not in self._sent_nodes:
                 told |= {_source(suspect) for suspect in deep_suspects(value)}
                 self.found.append(_sink(Dialect.CHAT, {"messages": value}, value))
         for value in self._loose:
@@ -123,6 +142,7 @@ class Sinks:
         self.found.append(sink)
         for member in (sink.body.members or {}).values():
             self._sent.add(id(member))
+            self._sent_nodes |= {id(member.node)} if member.node is not None else set()
             self._sent |= {id(item) for item in (member.members or {}).values()}
 
     def _posted(self, node: ast.Call, args: list[Value], named: Mapping[str, Value]) -> None:

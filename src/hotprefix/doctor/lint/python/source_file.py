@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 import re
+import tokenize
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from hotprefix.doctor.lint.edits import Fix
+from hotprefix.doctor.lint.python.library import Library, SourceFiles
 from hotprefix.doctor.lint.python.module import Module, read_module
 from hotprefix.doctor.lint.python.program import Program
 from hotprefix.doctor.lint.python.sinks import Sink
@@ -21,23 +23,26 @@ from hotprefix.doctor.reading import UnreadableFile
 from hotprefix.doctor.recorded import Recorded
 
 _WORTH_READING = re.compile(
-    r"role|prompt|instructions|messages|completion|SystemMessage|cache_control|cache_salt|\bsystem\b",
+    r"role|prompt|instructions|messages|completion|SystemMessage|cache_control|cache_salt|\bsystem(?:\b|_)",
     re.IGNORECASE,
 )
 _STEP = re.compile(r"(?:\[\d+\]|\.?[^.\[\]]+)$")
 
 
 def read_python(
-    path: Path, reads_tools_first: Callable[[Recorded], bool]
+    path: Path, known_as: Path, files: SourceFiles, reads_tools_first: Callable[[Recorded], bool]
 ) -> tuple[Iterable[LintRequest], Suppressions]:
-    """The requests that a program makes, and its comments for the linter. Raises `UnreadableFile`."""
+    """The requests that a program makes, and its comments for the linter. Raises `UnreadableFile`.
+
+    What it imports is looked for from where it is known to be; `files` are those of the project.
+    """
     try:
-        with path.open(encoding="utf-8-sig", newline="") as stream:  # line ends count for fixes
-            text = stream.read()
+        text = _text(path)
         if not _WORTH_READING.search(text):
             return (), Suppressions("")
         module = read_module(text)
-        sinks = Program(module).sinks()
+        library = Library(files, known_as, lambda *other: Program(*other).begin())
+        sinks = Program(module, known_as.absolute(), library).begin().sinks()
     except OSError as error:
         raise UnreadableFile(f"{path} can't be read: {error.strerror or error}") from error
     except SyntaxError as error:
@@ -47,6 +52,14 @@ def read_python(
     except (UnicodeDecodeError, ValueError, RecursionError) as error:
         raise UnreadableFile(f"{path} can't be read as Python: {error}") from error
     return _requests(path, module, sinks, reads_tools_first), Suppressions(text, module.tree)
+
+
+def _text(path: Path) -> str:
+    """In the encoding that the file names, line ends as they are, which count for fixes."""
+    with path.open("rb") as stream:
+        encoding, _ = tokenize.detect_encoding(stream.readline)
+    with path.open(encoding=encoding, newline="") as text:
+        return text.read()
 
 
 def _requests(

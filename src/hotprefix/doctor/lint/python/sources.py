@@ -11,6 +11,12 @@ from hotprefix.doctor.lint.suspect import Cause
 CLOCK_CODES = re.compile(r"%-?[HIMSfpcXTRrs]")
 """Codes of `strftime` that show more than the day."""
 
+LISTS = ("os.listdir", "glob.glob")
+"""Listings that are lists."""
+
+UNSORTABLE = ("os.scandir", "os.walk")
+"""Listings that can't be sorted, or lose something by it."""
+
 _LISTINGS = ("os.listdir", "os.scandir", "os.walk", "glob.glob", "glob.iglob")
 _IDS = re.compile(r"(?:USER|SESSION|REQUEST|CUSTOMER|TRACE)_?(?:ID|UUID|NAME|EMAIL)$")
 _GETTER = re.compile(r"^_*(?:get|fetch|make|new|generate|gen|current)_")
@@ -67,7 +73,7 @@ def cause_of_call(dotted: str) -> Cause | None:
 
 def is_listing(dotted: str) -> bool:
     """Whether a function lists files, in the order in which the disk has them."""
-    return dotted in _LISTINGS or dotted.rsplit(".", 1)[-1] in ("iterdir", "rglob")
+    return dotted in _LISTINGS or dotted.rsplit(".", 1)[-1] in ("iterdir", "rglob", "glob")
 
 
 def passes_arguments(dotted: str) -> bool:

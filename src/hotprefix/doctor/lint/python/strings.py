@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from hotprefix.doctor.lint.names import cause_of_name
-from hotprefix.doctor.lint.python.value import Value, concatenated, joined, text_of, unknown
-from hotprefix.doctor.lint.suspect import Cause, Suspect
+from hotprefix.doctor.lint.python.value import Value, concatenated, joined, once_a_day, text_of, unknown
+from hotprefix.doctor.lint.suspect import Suspect
 
 _FIELD = re.compile(r"\{\{|\}\}|\{(?P<name>[^{}!:]*)(?:![rsa])?(?::(?P<spec>[^{}]*))?\}")
 _PERCENT = re.compile(r"%%|%(?:\((?P<name>\w+)\))?[-+ #0]*(?:\d+|\*)?(?:\.\d+)?[sdrfixXeEgGca]")
@@ -112,8 +112,7 @@ def shown_with(spec: str, value: Value) -> Value:
     """A moment written with a format: without hours it only changes once a day."""
     if "%" not in spec or re.search(r"%-?[HIMSfpcXTRrs]", spec):
         return value
-    suspects = (replace(s, cause=Cause.DAY) if s.cause is Cause.TIME else s for s in value.suspects)
-    return replace(value, suspects=tuple(suspects))
+    return replace(value, suspects=once_a_day(value.suspects))
 
 
 def _filled(node: ast.AST, template: Value, pattern: re.Pattern[str], fill: Fill) -> Value:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Any
+from typing import Any, Protocol
 
 from hotprefix.doctor.lint.suspect import Cause, Hole, Suspect, TracedText
 
@@ -17,12 +17,25 @@ class Absent(Enum):
     ABSENT = 0
 
 
+class Subject(Protocol):
+    """What a function, a class, an object or a module of the project is; None is given for what it can't."""
+
+    def call(self, args: Sequence[Value], named: Mapping[str, Value]) -> Value | None:
+        """What a call of it gives."""
+        ...
+
+    def attribute(self, name: str) -> Value | None:
+        """What it has under a name."""
+        ...
+
+
 @dataclass(slots=True, eq=False)
 class Value:
     """A text, a scalar, a list (`items`) or an object (`members`); if none of them, it is unknown.
 
     `suspects` of a text have their places in it; those of anything else say what it is made of.
     `is_open`: more is in it than is known. `is_repeated`: put into a list once for each turn of a loop.
+    `subject`: it is a function, class, object or module of the project.
     """
 
     node: ast.AST | None = None
@@ -34,6 +47,7 @@ class Value:
     name: str = "…"
     is_open: bool = False
     is_repeated: bool = False
+    subject: Subject | None = None
 
     @property
     def is_unknown(self) -> bool:
@@ -56,6 +70,11 @@ def unknown(node: ast.AST | None, name: str, suspects: Iterable[Suspect] = ()) -
 def joined(*groups: Iterable[Suspect]) -> tuple[Suspect, ...]:
     """All suspects, each once."""
     return tuple(dict.fromkeys(suspect for group in groups for suspect in group))
+
+
+def once_a_day(suspects: Iterable[Suspect]) -> tuple[Suspect, ...]:
+    """The suspects of a moment of which only the day is left."""
+    return tuple(replace(s, cause=Cause.DAY) if s.cause is Cause.TIME else s for s in suspects)
 
 
 def text_of(value: Value) -> tuple[str, tuple[Suspect, ...]]:

@@ -104,7 +104,7 @@ class _Lines(dict[str, list[str]]):
 
     def __missing__(self, file: str) -> list[str]:
         try:
-            found = Path(file).read_text(encoding="utf-8", errors="replace").split("\n")
+            found = Path(file).read_text(encoding="utf-8-sig", errors="replace").split("\n")
         except OSError:
             found = []
         self[file] = found
