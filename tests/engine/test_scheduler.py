@@ -325,6 +325,14 @@ class TestSingleFlight:
         assert [len(world.scheduler.running), len(world.scheduler.waiting)] == [1, 4]
         world.run()
 
+    def test_without_a_cache_nobody_waits_for_what_is_not_shared(self) -> None:
+        world = World(64, settings=EngineSettings(policy=None))
+        answers = [world.submit("the same beginning " + name * 5, 4) for name in "abcdef"]
+        world.step()
+        assert len(world.scheduler.running) == 6
+        assert all(answer.deltas for answer in answers)
+        world.run()
+
     @pytest.mark.parametrize("after", [1, 2, 4])
     def test_when_the_leader_is_aborted_a_follower_goes_on_where_it_stopped(self, after: int) -> None:
         world = World(400, settings=SMALL)

@@ -86,6 +86,11 @@ class KvCache(Protocol):
     def block_size(self) -> int: ...
 
     @property
+    def is_shared(self) -> bool:
+        """Whether what one sequence computes can be found by others."""
+        ...
+
+    @property
     def evictions(self) -> EvictionLog:
         """Which blocks had to make room."""
         ...

@@ -59,6 +59,10 @@ class PrefixCache:
         return self.rules.block_size
 
     @property
+    def is_shared(self) -> bool:
+        return True
+
+    @property
     def usable_blocks(self) -> int:
         return self.pool.size - self.tree.accounts.reserve
 

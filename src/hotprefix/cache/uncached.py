@@ -25,6 +25,10 @@ class UncachedCache:
         return self.rules.block_size
 
     @property
+    def is_shared(self) -> bool:
+        return False
+
+    @property
     def usable_blocks(self) -> int:
         return self.pool.size
 

@@ -231,7 +231,9 @@ class Scheduler:
 
     def _claims(self, sequence: Sequence) -> list[BlockKey]:
         """The keys of what the sequence computes and can share: all of it, or what comes before the
-        first cut of its cache."""
+        first cut of its cache; nothing where nothing is shared."""
+        if not self._cache.is_shared:
+            return []
         reusable, history = sequence.room.reusable, sequence.history
         if reusable < len(history):
             return history.keys(reusable // history.block_size)
