@@ -22,6 +22,8 @@ from hotprefix.modes.turn import TurnRequest
 from hotprefix.profiles.price import price_row
 
 _PROMPT_HEADER = "x-hotprefix-prompt"
+_LOOKS, _LOOK_SECONDS = 25, 0.2
+"""How long an answer waits for a ledger that does not say what is wrong, and how often it looks."""
 _NAME = re.compile(r"([A-Za-z0-9][\w.-]{0,63})(?:@([\w.-]{1,32}))?")
 
 
@@ -71,5 +73,19 @@ def booking_of(scope: Scope, record: Record, request: TurnRequest, key_id: str) 
 
 
 async def keep(ledger: Ledger, row: LedgerRow) -> None:
-    """Wait until the row is stored: what a client was told is in the ledger, whatever happens next."""
-    await asyncio.wrap_future(ledger.record_durably(row))
+    """Wait until the row is stored: what a client was told is in the ledger, whatever happens next.
+
+    Unless the ledger is in trouble. Then the row waits alone: an answer is worth more than its bookkeeping,
+    and the ledger has told of it.
+    """
+    stored = asyncio.wrap_future(ledger.record_durably(row))
+    stored.add_done_callback(_seen)
+    for _ in range(_LOOKS):
+        done, _ = await asyncio.wait([stored], timeout=_LOOK_SECONDS)
+        if done or ledger.is_failing:
+            return
+
+
+def _seen(stored: asyncio.Future[None]) -> None:
+    if not stored.cancelled():
+        stored.exception()

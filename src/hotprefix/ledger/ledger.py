@@ -56,6 +56,11 @@ class Ledger:
         """For queries; what was recorded a moment ago may not be in it yet."""
         return self._store
 
+    @property
+    def is_failing(self) -> bool:
+        """Whether the store failed when it was last tried: rows wait for it to come back."""
+        return self._trouble is not None
+
     def record(self, row: LedgerRow) -> None:
         """Keep `row`; a few microseconds, whatever the store does."""
         self._take(row, None)
