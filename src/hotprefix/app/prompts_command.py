@@ -6,6 +6,7 @@ import difflib
 import sys
 from collections.abc import Sequence
 from datetime import UTC, date, datetime
+from math import isfinite
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -229,11 +230,13 @@ def parse_weights(text: str) -> dict[str, float]:
     arms: dict[str, float] = {}
     for part in text.split(","):
         arm, equals, weight = part.strip().partition("=")
+        if arm in arms:
+            raise PromptError(f"{arm!r} has two weights. Write each arm once.")
         try:
             arms[arm] = float(weight)
         except ValueError:
             equals = ""
-        if not arm or not equals or arms[arm] < 0:
+        if not arm or not equals or not isfinite(arms[arm]) or arms[arm] < 0:
             raise PromptError(f"{part!r} is no weight. Write arms like v1=90,v2=10, the control first.")
     return arms
 

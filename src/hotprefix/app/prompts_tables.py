@@ -85,8 +85,9 @@ def show_comparison(found: Comparison, out: Console) -> None:
     for finding in found.findings:
         table.add_row(*_finding_cells(finding), style=_STYLE.get(finding.verdict, ""))
     out.print(table)
+    tests = sum(finding.outcome is not None for finding in found.findings)
     out.print(
-        f"Intervals of {1 - found.alpha:.0%}; p corrected by Holm for {len(found.findings)} tests.",
+        f"Intervals of {1 - found.alpha:.0%}; p corrected by Holm for {tests} tests.",
         style="dim",
         highlight=False,
     )

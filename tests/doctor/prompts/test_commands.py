@@ -72,7 +72,9 @@ def test_splitting(folder: Path) -> None:
     facts = json.loads(prompts("split", "greeting", "--weights", "v1=60,v2=40", "--json").output)
     assert facts["shares"] == {"v1": 0.6, "v2": 0.4}
     assert 0.08 < facts["moved"] < 0.12
-    assert prompts("split", "greeting", "--weights", "v1=x").exit_code == 2
+    for weights in ("v1=x", "v1=inf,v2=1", "v1=nan,v2=1", "v1=1,v1=2", "v1"):
+        refused = prompts("split", "greeting", "--weights", weights)
+        assert (refused.exit_code, refused.stderr[:7]) == (2, "Error: "), weights
     assert "no experiment" in prompts("split", "greeting", "--end").output
 
 
@@ -102,6 +104,7 @@ def test_what_can_not_be_judged_has_a_code_of_its_own(folder: Path, tmp_path: Pa
     found = prompts("compare", "greeting", log)
     assert found.exit_code == 2
     assert "too few: 20 more needed" in found.output
+    assert "by Holm for 0 tests" in found.output
     assert prompts("compare", "nobody", log).exit_code == 2
     assert prompts("compare", "greeting", str(tmp_path / "none.jsonl")).exit_code == 2
 

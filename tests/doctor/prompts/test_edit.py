@@ -73,6 +73,16 @@ def test_a_change_that_breaks_the_registry_is_taken_back(tmp_path: Path) -> None
     assert sorted(path.name for path in tmp_path.iterdir()) == [".gitattributes", "greeting", "prompts.toml"]
 
 
+def test_what_can_not_be_written_down_leaves_no_file(tmp_path: Path) -> None:
+    two_arms(tmp_path)
+    before = sorted(tmp_path.rglob("*"))
+    for name in ("greeting", "farewell"):
+        with pytest.raises(BrokenRegistry, match=r"prompts\.toml is no registry .*\n.*mode") as caught:
+            RegistryEditor(tmp_path).add(name, b"x", ".txt", None, Facts(mode="magic"))
+        assert f"{tmp_path / 'prompts.toml'} is" in str(caught.value)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
 def test_drafts_are_no_arms(tmp_path: Path) -> None:
     two_arms(tmp_path)
     editor = RegistryEditor(tmp_path)

@@ -117,6 +117,36 @@ def test_equal_values_give_no_difference() -> None:
         assert found.test.startswith("none")
 
 
+@pytest.mark.parametrize("value", [0.1, 0.0001837, 0.9, 1e9 / 3])
+@pytest.mark.parametrize(("units", "others"), [(40, 37), (100, 93), (61, 45), (333, 300)])
+@pytest.mark.parametrize("test", [mean_test, ratio_test])
+def test_sums_that_round_differently_are_no_difference(
+    value: float, units: int, others: int, test: Callable[[Ratio, Ratio, Level], Outcome]
+) -> None:
+    """Where all requests cost the same, no arm is dearer."""
+    found = test(plain(np.full(units, value)), plain(np.full(others, value)), LEVEL)
+    assert (found.difference, found.p) == (0.0, 1.0)
+
+
+@pytest.mark.parametrize("test", [mean_test, ratio_test])
+def test_arms_that_differ_while_their_units_do_not(test: Callable[[Ratio, Ratio, Level], Outcome]) -> None:
+    """A version that is never read from the cache against one that always is by half."""
+    never, half = Ratio(np.zeros(40), np.full(40, 2.0)), Ratio(np.ones(35), np.full(35, 2.0))
+    found = test(never, half, LEVEL)
+    assert (found.difference, found.low, found.high) == (-0.5, -0.5, -0.5)
+    assert found.p == pytest.approx(stats.fisher_exact([[40, 0], [0, 35]]).pvalue)
+    assert found.p < 1e-9
+
+
+def test_a_shift_of_coarse_times_is_one_of_their_steps() -> None:
+    """Most pairs are equal: the shift is 0, not a trifle above it, which would make the arm slower."""
+    arm, control = np.repeat([0.1, 0.2], [70, 30]), np.repeat([0.1, 0.2], [90, 10])
+    found = rank_test(arm, control, LEVEL)
+    assert found.p < 0.01
+    assert (found.difference, found.low) == (0.0, 0.0)
+    assert {found.high} <= {0.0, 0.2 - 0.1}
+
+
 def test_many_units_use_the_normal_distribution_that_the_bootstrap_comes_to(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

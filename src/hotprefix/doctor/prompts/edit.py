@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -69,15 +70,13 @@ class RegistryEditor:
         if known is not None and chosen in known.versions:
             raise PromptError(f"{name}@{chosen} is there already. Choose another --version.")
         file = self.folder / name / f"{chosen}{suffix}"
-        file.parent.mkdir(exist_ok=True)
-        with file.open("xb") as stream:
-            stream.write(data)
         document = self._document()
         entry = _table(document, "prompts", name)
         for key, value in facts.given().items():
             entry[key] = value
         _table(entry, "versions", chosen)["status"] = Status.DRAFT.value
-        self._write(document)
+        with _new_file(file, data):
+            self._write(document)
         return self._registry().prompt(name).version(chosen)
 
     def release(self, label: str, today: date) -> Version:
@@ -170,7 +169,10 @@ class RegistryEditor:
         try:
             with os.fdopen(handle, "w", encoding="utf-8", newline="") as stream:
                 stream.write(tomlkit.dumps(document))
-            read_registry(written)
+            try:
+                read_registry(written)
+            except BrokenRegistry as error:
+                raise BrokenRegistry(str(error).replace(str(written), str(self._file))) from error
             written.chmod(0o644)
             written.replace(self._file)
         finally:
@@ -181,6 +183,22 @@ class RegistryEditor:
             if before is not None:
                 self._file.write_bytes(before)
             raise
+
+
+@contextmanager
+def _new_file(file: Path, data: bytes) -> Iterator[None]:
+    """A file that goes again if what has to be written with it can't be."""
+    is_new = not file.parent.exists()
+    file.parent.mkdir(exist_ok=True)
+    with file.open("xb") as stream:
+        stream.write(data)
+    try:
+        yield
+    except BaseException:
+        file.unlink()
+        if is_new:
+            file.parent.rmdir()
+        raise
 
 
 def _table(holder: Any, *path: str) -> Table:

@@ -21,6 +21,8 @@ _MANY = 20_000
 _AT_ONCE = 2_000_000
 _BISECTIONS = 100
 _ENOUGH_EXPECTED = 5.0
+_SAME = 1e-9
+"""Parts of a value within which two are one: sums of equal numbers round differently."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,9 @@ def mean_test(arm: Ratio, control: Ratio, level: Level) -> Outcome:
     of skewness g are near to normal from n = 28 + 25 g² on (Sugden, Smith and Jones, 2000).
     """
     enough = 28 + 25 * _skewness(np.concatenate([arm.above, control.above])) ** 2
+    spread = _standing(arm)[1] + _standing(control)[1]
+    if spread <= _SAME * max(abs(arm.value), abs(control.value)):
+        return _without_spread(arm, control)
     if arm.is_plain and control.is_plain and min(len(arm), len(control)) >= enough:
         return _welch(arm.above, control.above, level)
     return ratio_test(arm, control, level)
@@ -76,8 +81,8 @@ def ratio_test(arm: Ratio, control: Ratio, level: Level) -> Outcome:
     found, center = _standing(arm), _standing(control)
     difference = found[0] - center[0]
     error = sqrt(found[1] ** 2 + center[1] ** 2)
-    if error == 0:
-        return Outcome("none: no unit differs from another", difference, difference, difference, 1.0, 0.0)
+    if error <= _SAME * max(abs(found[0]), abs(center[0])):
+        return _without_spread(arm, control)
     z = stats.norm.ppf(1 - level.alpha / 2)
     if min(len(arm), len(control)) >= _MANY:
         p = 2 * stats.norm.sf(abs(difference) / error)
@@ -150,12 +155,22 @@ def _skewness(values: Floats) -> float:
 def _welch(arm: Floats, control: Floats, level: Level) -> Outcome:
     difference = float(arm.mean() - control.mean())
     error = sqrt(arm.var(ddof=1) / len(arm) + control.var(ddof=1) / len(control))
-    if error == 0:
-        return Outcome("none: no unit differs from another", difference, difference, difference, 1.0, 0.0)
     found = stats.ttest_ind(arm, control, equal_var=False)
     interval = found.confidence_interval(1 - level.alpha)
     return Outcome(
         "Welch's t", difference, float(interval.low), float(interval.high), float(found.pvalue), error
+    )
+
+
+def _without_spread(arm: Ratio, control: Ratio) -> Outcome:
+    """Arms within which every unit is like the others. Where they differ, it is tested whether chance could
+    have put all units of one kind into one arm."""
+    difference = arm.value - control.value
+    if abs(difference) <= _SAME * max(abs(arm.value), abs(control.value)):
+        return Outcome("none: no unit differs from another", 0.0, 0.0, 0.0, 1.0, 0.0)
+    p = stats.fisher_exact([[len(arm), 0], [0, len(control)]]).pvalue
+    return Outcome(
+        "Fisher's exact test, of units alike within arms", difference, difference, difference, float(p), 0.0
     )
 
 
@@ -172,7 +187,10 @@ def _nth_difference(arm: Floats, control: Floats, place: int) -> float:
             high = middle
         else:
             low = middle
-    return high
+    # What was halved down to lies within a rounding of the difference that is meant.
+    nearest = np.searchsorted(control, arm - high, "left")
+    inside = nearest < len(control)
+    return float((arm[inside] - control[nearest[inside]]).max())
 
 
 def _standing(ratio: Ratio) -> tuple[float, float]:

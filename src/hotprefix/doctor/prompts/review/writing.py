@@ -51,7 +51,9 @@ def review_csv(found: ReviewList) -> str:
     writer.writerow(_HEADS)
     for item in found.items:
         urgent = "yes" if item.due.is_urgent else "no"
-        writer.writerow([item.prompt, item.version, item.due.value, urgent, item.owner, _harmless(item.why)])
+        writer.writerow(
+            [item.prompt, item.version, item.due.value, urgent, *map(_harmless, (item.owner, item.why))]
+        )
     return text.getvalue()
 
 
