@@ -130,7 +130,7 @@ def test_numbers_are_bounded() -> None:
         world.put("three")
     world.put("two", ids=range(20))  # in place of itself it always may
     world.put("one", tenant="b")
-    with pytest.raises(CacheLimitReached, match="holds 3 named caches, those of all clients"):
+    with pytest.raises(CacheLimitReached, match="may hold 3 named caches, those of all clients"):
         world.put("two", tenant="c")
     assert len(world.named) == 3
 

@@ -200,24 +200,13 @@ def application(
     """The HTTP side in front of an engine; entered on the event loop that serves it."""
     inflight, clock = InFlight(engine), SystemClock()
     disabled = "" if settings.cache else "prefix cache"
-    with (
-        entry_book(settings, clock, log) as book,
-        ThreadPoolExecutor(_TOKENISING_THREADS, thread_name_prefix="hotprefix-tokenise") as workers,
-        open_ledger(settings, log) as ledger,
-        named_caches(engine, settings, clock) as named,
-        closing(open_sessions(settings, clock)) as sessions,
-        open_doors(settings, clock) as doors,
-    ):
-        caching = Caching(book, engine, clock, engine.block_size)
-        doctor = Doctor(SnapshotMemory(), caching, clock, engine.evictions, disabled)
-        limits = ApiSettings(
-            body_limit=settings.body_limit, isolate_scenes=settings.isolate_scenes, redact=settings.redact
-        )
-        grants, admin = None, tuple[AdminPart, ...]()
-        if doors is not None:
-            grants = LiveGrants(doors.tenancy, engine, prompts, workers, log)
-            desk = AdminDesk(doors.doorman, workers, limits)
-            admin = admin_parts(doors.tenancy, grants, desk, named, ledger)
+    limits = ApiSettings(
+        body_limit=settings.body_limit, isolate_scenes=settings.isolate_scenes, redact=settings.redact
+    )
+    with opened_stores(engine, settings, log, clock) as stores:
+        doors, workers = stores.doors, stores.workers
+        caching = Caching(stores.book, engine, clock, engine.block_size)
+        grants = None if doors is None else LiveGrants(doors.tenancy, engine, prompts, workers, log)
         service = Service(
             engine=engine,
             prompts=prompts,
@@ -230,18 +219,46 @@ def application(
             profile=profiles.get(settings.profile),
             profiles=profiles,
             caching=caching,
-            named=named,
+            named=stores.named,
             gate=StartGate(),
             preprocess=settings.preprocess,
-            doctor=doctor,
+            doctor=Doctor(SnapshotMemory(), caching, clock, engine.evictions, disabled),
             strategy=settings.strategy,
-            ledger=ledger,
+            ledger=stores.ledger,
             recent=RecentRequests(words=not settings.redact) if settings.dashboard else None,
-            sessions=sessions,
+            sessions=stores.sessions,
             doorman=doors.doorman if doors else None,
-            admin=admin,
+            admin=admin_parts(stores, grants, limits),
         )
         yield Application(build_application(service), inflight, service, grants)
+
+
+@dataclass(frozen=True, slots=True)
+class Stores:
+    """What lasts beside the engine, and the threads that tokenise."""
+
+    book: EntryBook
+    workers: ThreadPoolExecutor
+    ledger: Ledger | None
+    named: NamedCaches
+    sessions: Sessions
+    doors: Doors | None
+
+
+@contextmanager
+def opened_stores(
+    engine: EngineFront, settings: ServeSettings, log: FilteringBoundLogger, clock: Clock
+) -> Iterator[Stores]:
+    """Closed on leaving. Raises what each of them raises."""
+    with (
+        entry_book(settings, clock, log) as book,
+        ThreadPoolExecutor(_TOKENISING_THREADS, thread_name_prefix="hotprefix-tokenise") as workers,
+        open_ledger(settings, log) as ledger,
+        named_caches(engine, settings, clock) as named,
+        closing(open_sessions(settings, clock)) as sessions,
+        open_doors(settings, clock) as doors,
+    ):
+        yield Stores(book, workers, ledger, named, sessions, doors)
 
 
 @contextmanager
@@ -325,12 +342,14 @@ def open_doors(settings: ServeSettings, clock: Clock) -> Iterator[Doors | None]:
         yield Doors(tenancy, Doorman(authenticator, RateLimiter(), clock))
 
 
-def admin_parts(
-    tenancy: Tenancy, grants: LiveGrants, desk: AdminDesk, named: NamedCaches, ledger: Ledger | None
-) -> tuple[AdminPart, ...]:
-    """The admin API."""
-    keys = AdminKeys(desk, tenancy.keys, SystemClock())
-    return keys, AdminShares(desk, tenancy, grants), AdminView(desk, named, ledger)
+def admin_parts(stores: Stores, grants: LiveGrants | None, limits: ApiSettings) -> tuple[AdminPart, ...]:
+    """The admin API; there is none without a state folder."""
+    doors = stores.doors
+    if doors is None or grants is None:
+        return ()
+    desk = AdminDesk(doors.doorman, stores.workers, limits)
+    keys = AdminKeys(desk, doors.tenancy.keys, SystemClock())
+    return keys, AdminShares(desk, doors.tenancy, grants), AdminView(desk, stores.named, stores.ledger)
 
 
 def new_metrics(model: ServedModel) -> ServerMetrics:

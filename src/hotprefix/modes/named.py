@@ -221,8 +221,8 @@ class NamedCaches:
             )
         if len(others) >= limits.caches:
             raise CacheLimitReached(
-                f"The server holds {limits.caches} named caches, those of all clients together, and may hold "
-                "no more. Delete one first, or have the operator raise --named-caches."
+                f"This server may hold {limits.caches} named caches, those of all clients together, and it "
+                "does. Delete one first, or have the operator raise --named-caches."
             )
         used = sum(definition.tokens for definition in mine)
         if used + tokens > limits.tokens_per_tenant:
