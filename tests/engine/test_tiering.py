@@ -8,10 +8,12 @@ from threading import Event
 
 import pytest
 
+from hotprefix.cache.tiering import PIN_SECONDS
 from hotprefix.engine.request import FinishReason
 from hotprefix.engine.settings import EngineSettings
 from hotprefix.tiers.faulty import Fault
 from hotprefix.tiers.stack import StackLimits
+from tests.engine.fake_model import letters
 from tests.engine.tiers import Tiers
 from tests.engine.worlds import World
 
@@ -101,6 +103,21 @@ def test_what_was_saved_while_idle_comes_back_from_ram(tmp_path: Path) -> None:
     assert world.tiering is not None
     stats = world.tiering.stack.stats()
     assert (stats["ram"].hits > 5, stats["disk"].hits) == (True, 0)
+    world.stepper.close()
+
+
+def test_a_prefix_that_is_pinned_with_every_hit_is_not_offered_with_every_hit(tmp_path: Path) -> None:
+    world = World(64, tiers=Tiers(ram=0, folder=tmp_path / "kv"))
+    computed(world, LONG)
+    world.rest()
+    assert world.tiering is not None
+    offered = []
+    for wait in (0.0, 10.0, PIN_SECONDS):
+        world.clock.advance(wait)
+        assert world.stepper.pin("one", "", letters(LONG)) == 40
+        offered.append(len(world.tiering._urgent))
+        world.rest()
+    assert offered == [10, 0, 10]
     world.stepper.close()
 
 

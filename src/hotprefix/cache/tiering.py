@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
@@ -26,6 +26,8 @@ PIECE = 32
 """Blocks fetched at once: bounds the memory of a restore, and lets reading run beside writing."""
 PATIENCE = 2.0
 """Seconds without a piece after which a request computes instead of waiting."""
+PIN_SECONDS = 3600.0
+"""How often the tiers are told that a block is pinned: a fraction of the time that they keep it for that."""
 _LEAST = 2
 """Missing blocks for which the tiers are asked: fewer are computed as fast."""
 _QUEUE = 16_384
@@ -91,6 +93,7 @@ class Tiering:
         self._flights: dict[BlockKey, _Flight] = {}
         self._urgent: deque[Node] = deque(maxlen=_QUEUE)
         self._later: deque[Node] = deque(maxlen=_QUEUE)
+        self._pinned_at: OrderedDict[BlockKey, float] = OrderedDict()
         self._adopting = False
         self._is_waiting_for_room = False
         self._reason = Reason.IDLE
@@ -148,8 +151,10 @@ class Tiering:
     def pinned(self, history: TokenHistory, until: float) -> None:
         """This prefix is kept on purpose, for now until then (wall clock, Unix seconds)."""
         path = self._cache.whole_path(history) or []
-        self._urgent.extend(path)
-        self._stack.retain([node.key for node in path], until)
+        fresh = [node for node in path if self._is_newly_pinned(node.key)]
+        self._urgent.extend(fresh)
+        if fresh:
+            self._stack.retain([node.key for node in fresh], until)
 
     def save_urgent(self, count: int) -> None:
         """Save at most `count` blocks that are worth it; for every step."""
@@ -231,6 +236,17 @@ class Tiering:
             is_other = history is not flight.history and len(self._cache.known(history)) > flight.first
             if not is_other or not self.restore(history, then):
                 then()
+
+    def _is_newly_pinned(self, key: BlockKey) -> bool:
+        """Every hit pins its prefix again; the tiers need to hear of it once in a while."""
+        now = self._clock.now()
+        if now - self._pinned_at.get(key, -PIN_SECONDS) < PIN_SECONDS:
+            return False
+        self._pinned_at[key] = now
+        self._pinned_at.move_to_end(key)
+        if len(self._pinned_at) > _QUEUE:
+            self._pinned_at.popitem(last=False)
+        return True
 
     def _sealed(self, node: Node) -> None:
         if not self._adopting:
