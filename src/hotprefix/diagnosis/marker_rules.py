@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hotprefix.diagnosis.alignment import parting
 from hotprefix.diagnosis.facts import EXPLICIT, IMPLICIT
 from hotprefix.diagnosis.finding import Finding, View
 from hotprefix.diagnosis.reason import Evidence, Reason
@@ -96,6 +97,14 @@ def frozen_markers(view: View) -> Finding | None:
     if not view.facts.markers.is_frozen:
         return None
     return Finding(Reason.FROZEN_MARKERS, view.shared, Evidence.BYTES)
+
+
+def marker_stays(old: PromptSnapshot, new: PromptSnapshot) -> bool:
+    """Whether a conversation went on and its last marker is where it was."""
+    if not old.markers or not new.markers or old.markers[-1] != new.markers[-1]:
+        return False
+    # What was answered may come back as other tokens; that is no other conversation.
+    return len(new.blocks) > len(old.blocks) and parting(old.blocks[:-1], new.blocks) is None
 
 
 def mode_conflict(view: View) -> Finding | None:

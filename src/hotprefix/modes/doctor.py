@@ -15,6 +15,7 @@ from hotprefix.diagnosis.compare import Comparison
 from hotprefix.diagnosis.explain import explain
 from hotprefix.diagnosis.facts import CacheRules, EngineFacts, Eviction, MarkerFacts, MissFacts, StoreFacts
 from hotprefix.diagnosis.finding import comparison_of
+from hotprefix.diagnosis.marker_rules import MANY_WRITES, marker_stays
 from hotprefix.diagnosis.memory import SnapshotMemory
 from hotprefix.diagnosis.reason import MissReport
 from hotprefix.diagnosis.snapshot import PromptSnapshot
@@ -26,16 +27,17 @@ from hotprefix.modes.turn import Turn
 from hotprefix.profiles.price import Price, price_of
 
 _COUNTED = 10_000
-"""Tenants whose writes without a read are counted."""
+"""Tenants whose writes without a read, and conversations whose markers that stay, are counted."""
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
     """One request under examination: itself, the earlier one it resembles, and what stood in the way.
 
-    `keys` are those of its markers' entries, `block_keys` those of its full blocks; `arrived` is the
-    moment, by the log of evictions, at which it had not yet asked for any; `gone` is the longest of its
-    entries that can't be read any more.
+    `stayed` counts the requests in a row, up to this one, whose last marker was at the same place while the
+    conversation grew. `keys` are those of its markers' entries, `block_keys` those of its full blocks;
+    `arrived` is the moment, by the log of evictions, at which it had not yet asked for any; `gone` is the
+    longest of its entries that can't be read any more.
     """
 
     turn: Turn
@@ -47,6 +49,7 @@ class Case:
     arrived: int
     comparison: Comparison
     gone: Tombstone | None
+    stayed: int = 1
 
 
 class Doctor:
@@ -68,6 +71,7 @@ class Doctor:
         self._disabled = disabled
         self._writing: Counter[BlockKey] = Counter()
         self._unread: OrderedDict[tuple[str, str], int] = OrderedDict()
+        self._stayed: OrderedDict[tuple[str, str, bytes], int] = OrderedDict()
 
     @property
     def moment(self) -> int:
@@ -92,7 +96,11 @@ class Doctor:
         compared = comparison_of(MissFacts(snapshot, earlier, turn.mode.value, None, _rules(turn)))
         stones = (self._caching.gone(key) for key in reversed(keys))
         gone = next((stone for stone in stones if stone is not None), None)
-        return Case(turn, snapshot, earlier, keys, pending, imprint.block_keys, arrived, compared, gone)
+        stays = turn.mode is Mode.EXPLICIT and earlier is not None and marker_stays(earlier, snapshot)
+        stayed = self._stayed.get(_talk(turn, snapshot), 1) + 1 if stays else 1
+        return Case(
+            turn, snapshot, earlier, keys, pending, imprint.block_keys, arrived, compared, gone, stayed
+        )
 
     def report(self, case: Case, classes: TokenClasses) -> MissReport:
         """The reason, by what the request was billed as reading."""
@@ -108,7 +116,7 @@ class Doctor:
             mode=turn.mode.value,
             matched=classes.read,
             rules=_rules(turn),
-            markers=self._markers(turn),
+            markers=self._markers(case),
             store=store,
             engine=EngineFacts(disabled=self._disabled),
             known=known,
@@ -131,6 +139,7 @@ class Doctor:
         if classes is not None:
             snapshot = snapshot.answered(*answer)
             self._count_unread(case.turn, classes)
+            self._count_stayed(case)
         expires = {
             marker.block: entry.expires
             for marker, key in zip(case.turn.markers, case.keys, strict=True)
@@ -138,7 +147,8 @@ class Doctor:
         }
         self._memory.remember(case.turn.request.cache_tenant, snapshot.written(expires))
 
-    def _markers(self, turn: Turn) -> MarkerFacts:
+    def _markers(self, case: Case) -> MarkerFacts:
+        turn = case.turn
         rules, counted = turn.request.profile.explicit, {marker.path for marker in turn.markers}
         ignored: tuple[str, ...] = ()
         if turn.mode is Mode.EXPLICIT:
@@ -149,6 +159,7 @@ class Doctor:
             most=rules.max_markers if rules is not None else 0,
             missing=turn.short_by or None,
             writes_unread=self._unread.get((turn.request.tenant, turn.request.scene), 0),
+            is_frozen=case.stayed >= MANY_WRITES and _behind(case) >= _rules(turn).minimum,
             is_needed=turn.request.profile.implicit is None and not turn.request.markers,
             is_unsupported=turn.markers_ignored,
             conflict="explicit/session" if both else "",
@@ -197,9 +208,29 @@ class Doctor:
         if len(self._unread) > _COUNTED:
             self._unread.popitem(last=False)
 
+    def _count_stayed(self, case: Case) -> None:
+        name = _talk(case.turn, case.snapshot)
+        self._stayed.pop(name, None)
+        if case.stayed > 1:
+            self._stayed[name] = case.stayed
+        if len(self._stayed) > _COUNTED:
+            self._stayed.popitem(last=False)
+
     def _price(self, turn: Turn) -> Price:
         day = datetime.fromtimestamp(self._clock.wall(), UTC).date()
         return price_of(turn.request.profile, turn.request.model, day)
+
+
+def _talk(turn: Turn, snapshot: PromptSnapshot) -> tuple[str, str, bytes]:
+    """Whose conversation it is, by how it begins."""
+    return turn.request.cache_tenant, turn.request.scene, snapshot.blocks[0].body.digest
+
+
+def _behind(case: Case) -> int:
+    """Tokens that the earlier prompt had behind the marker that stays."""
+    if case.earlier is None:
+        return 0
+    return case.earlier.tokens - case.snapshot.blocks[case.snapshot.markers[-1]].end_token
 
 
 def _rules(turn: Turn) -> CacheRules:

@@ -222,6 +222,27 @@ def test_t20_a_marker_on_the_newest_message_is_written_and_never_read() -> None:
     assert (report.reason, report.detail) == (Reason.WRITE_ONLY, "3")
 
 
+def talk_with_markers(count: int, *, moves: bool) -> Body:
+    """A conversation of `count` long messages; if the marker `moves`, the newest is marked as well."""
+    texts = [f"{text} {RULES}" for text in turns(0, count)]
+    body = chat(*texts, system=RULES)
+    body["messages"][0]["content"] = [part(RULES, marked=True)]
+    if moves:
+        body["messages"][-1]["content"] = [part(texts[-1], marked=True)]
+    return body
+
+
+def test_a_last_marker_that_stays_while_the_conversation_grows() -> None:
+    court = Court("dashscope-2026-10")
+    reasons = [court.report(talk_with_markers(count, moves=False)).reason for count in (1, 3, 5, 7)]
+    assert reasons[1:] == [Reason.NONE, Reason.FROZEN_MARKERS, Reason.FROZEN_MARKERS]
+    lost = court.report(talk_with_markers(9, moves=False)).lost_tokens
+    assert lost > 7 * 1_024
+    court = Court("dashscope-2026-10")
+    reasons = [court.report(talk_with_markers(count, moves=True)).reason for count in (1, 3, 5, 7)]
+    assert reasons[1:] == [Reason.NONE] * 3
+
+
 def asked(question: str, *, system: str = RULES) -> Body:
     talk = [
         {"role": "system", "content": [part(system, marked=True)]},

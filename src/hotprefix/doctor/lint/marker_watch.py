@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
-from hotprefix.diagnosis.alignment import parting
 from hotprefix.diagnosis.compare import Comparison
 from hotprefix.diagnosis.facts import EXPLICIT, rules_of
-from hotprefix.diagnosis.marker_rules import MANY_WRITES
+from hotprefix.diagnosis.marker_rules import MANY_WRITES, marker_stays
 from hotprefix.diagnosis.snapshot import PromptSnapshot
 from hotprefix.doctor.lint.context import Context
 from hotprefix.doctor.lint.finding import LintFinding
@@ -48,8 +47,7 @@ class MarkerWatch:
         new = taken.snapshot
         last = new.markers[-1]
         beginning = new.blocks[0].body.digest
-        is_same = earlier.markers[-1] == last and len(new.blocks) > len(earlier.blocks)
-        if not is_same or parting(earlier.blocks, new.blocks) is not None:
+        if not marker_stays(earlier, new):
             self._frozen.pop(beginning, None)
             return
         times = self._frozen[beginning] = self._frozen.get(beginning, 1) + 1
