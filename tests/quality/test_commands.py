@@ -107,6 +107,10 @@ def test_what_can_not_be_measured_is_said(folder: Path) -> None:
         hotprefix("quality", folder, "--prefix", "2021", "--scored", "8", "--no-plots")
     with pytest.raises(HotprefixError, match="texts of 4,096 are wanted"):
         hotprefix("calibrate", folder, "--tokens", "4096")
+    with pytest.raises(HotprefixError, match="is a folder; name a file"):
+        hotprefix("calibrate", folder, "--out", str(folder))
+    with pytest.raises(FileExistsError):
+        hotprefix("quality", folder, "--no-plots", "--out", str(folder / "tiny.gguf"))
     result = hotprefix("quality", folder, "--precision", "u9", "--no-plots")
     assert result.exit_code == 2
     assert "'u9' is none of auto" in result.output

@@ -210,6 +210,14 @@ def test_a_card_of_another_model_is_told() -> None:
     assert any("large" in warning for warning in other.warnings)
 
 
+def test_a_card_of_another_model_vouches_for_nothing() -> None:
+    good = {(Group.PRECISION, "u4"): Note(1e-4)}
+    own, other = (
+        planned(machine(24), goal=Goal.MEMORY, notes=QualityNotes(good, name)) for name in ("small", "large")
+    )
+    assert (own.chosen.precision, other.chosen.precision) == ("u4", "u8")
+
+
 @pytest.mark.parametrize(
     ("disk", "size"),
     [

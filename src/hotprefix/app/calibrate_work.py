@@ -12,6 +12,7 @@ from rich.console import Console
 from hotprefix.app.measuring import bar_on, library_for
 from hotprefix.app.model_commands import user_store
 from hotprefix.app.state import CALIBRATION_FOLDER, default_state_dir
+from hotprefix.base.errors import HotprefixError
 from hotprefix.pages.codecs.calibrations import calibration_path
 from hotprefix.pages.codecs.experts import MIDDLE_BITS, OFFSETS
 from hotprefix.quality.calibrate import Calibrated, calibrate
@@ -38,6 +39,10 @@ def learn(request: Request) -> None:
     library, _ = library_for(manifest, request.texts)
     state_dir = request.state_dir or default_state_dir(os.environ)
     path = request.out or calibration_path(state_dir / CALIBRATION_FOLDER, manifest.fingerprint)
+    if path.is_dir():
+        raise HotprefixError(f"{path} is a folder; name a file with --out.")
+    # What can't be written there is not learned first.
+    path.parent.mkdir(parents=True, exist_ok=True)
     console = Console(stderr=True)
     try:
         with bar_on(console) as bar:
@@ -45,7 +50,6 @@ def learn(request: Request) -> None:
     except KeyboardInterrupt:
         console.print("[yellow]Stopped. Nothing was written.[/]")
         raise typer.Exit(130) from None
-    path.parent.mkdir(parents=True, exist_ok=True)
     found.calibration.save(path)
     _show(found, path, manifest.name, as_json=request.as_json)
 

@@ -50,6 +50,8 @@ def measure(request: Request) -> Card:
     """Measure, show and write. What was found before an interruption or an error is kept."""
     if request.plots:
         _require_plotly()
+    # What can't be written there is not measured first.
+    request.out.mkdir(parents=True, exist_ok=True)
     manifest = user_store(request.home).resolve(request.model)
     library, tokenizer = library_for(manifest, request.texts)
     calibration = _calibration(manifest, request)
@@ -113,7 +115,6 @@ def _calibration(manifest: ModelManifest, request: Request) -> Calibration | Non
 
 
 def _write(card: Card, folder: Path, *, plots: bool) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
     (folder / "quality.json").write_bytes(orjson.dumps(card.to_json(), option=orjson.OPT_INDENT_2))
     if plots:
         from hotprefix.quality.plot import write_html

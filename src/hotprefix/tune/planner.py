@@ -52,18 +52,17 @@ class Plan:
 def plan(facts: Facts, wish: Wish) -> Plan:
     """Raises `DoesNotFit` if the model leaves no memory for KV, or too little for a window."""
     machine, model, speeds = facts.machine, facts.model, facts.speeds
+    notes = facts.notes if facts.notes.model in ("", model.name) else QualityNotes()
     budget = budget_of(machine, model, speeds)
     long = wish.context is not None and wish.context > model.context
     need = Need(min(wish.context or model.context, model.context), wish.concurrency)
-    found = candidates(machine.processor, model, speeds, budget, need, facts.notes)
+    found = candidates(machine.processor, model, speeds, budget, need, notes)
     preset = preset_for(machine)
-    chosen, precision = PrecisionRule(found, preset, need, wish.goal, facts.notes, machine).choose(
-        movable=long
-    )
+    chosen, precision = PrecisionRule(found, preset, need, wish.goal, notes, machine).choose(movable=long)
     window = _window(model, chosen, budget) if long else 0
     held = Need(window or need.context, need.concurrency)
     least = _arena_of_windows(window, need.concurrency, chosen) if long else 0
-    rule = StorageRule(chosen, budget, held, wish.goal, facts.notes, least)
+    rule = StorageRule(chosen, budget, held, wish.goal, notes, least)
     storage = rule.fill(machine.disk, machine.redis)
     at_once = int(storage.arena / chosen.bytes_per_token) // held.context
     decisions = [
@@ -136,7 +135,7 @@ def _length(wish: Wish, model: ModelFacts) -> list[Decision]:
 def _other_model(facts: Facts) -> list[str]:
     told = facts.notes.model
     return (
-        [f"the quality card is of {told}, not of {facts.model.name}"]
+        [f"the quality card is of {told}, not of {facts.model.name}: nothing rests on it"]
         if told not in ("", facts.model.name)
         else []
     )
