@@ -60,6 +60,16 @@ def options(found: Launch) -> dict[str, str | None]:
     return {name: value or None for name, value in pairs}
 
 
+def test_models_of_32_bits_are_counted_as_vllm_loads_them(tmp_path: Path) -> None:
+    config = KNOWN["Qwen/Qwen2.5-0.5B-Instruct"]
+    half = from_config(tmp_path, config)
+    whole = from_config(tmp_path, config | {"torch_dtype": "float32"})
+    assert (whole.weights, whole.bytes_per_element) == (half.weights, 2.0)
+    (tmp_path / "model.safetensors").write_bytes(bytes(100))
+    assert from_config(tmp_path, config | {"torch_dtype": "float32"}).weights == 50
+    assert from_config(tmp_path, config).weights == 100
+
+
 @pytest.mark.parametrize("name", KNOWN)
 def test_parameters_are_those_that_were_published(name: str) -> None:
     assert parameters(read_hf_model(name)) == PUBLISHED[name]

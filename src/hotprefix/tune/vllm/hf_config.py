@@ -11,7 +11,7 @@ from typing import Any
 from hotprefix.base.errors import BrokenModelFile, UnknownModel, UnsupportedModel
 from hotprefix.tune.vllm.known_models import KNOWN
 from hotprefix.tune.vllm.parameters import parameters, weight_bytes
-from hotprefix.tune.vllm.shape import DTYPE_BYTES, HfModel
+from hotprefix.tune.vllm.shape import DTYPE_BYTES, HALVED, HfModel
 
 _INDEX = "model.safetensors.index.json"
 _OTHER_STATE = ("kv_lora_rank", "ssm_cfg", "mamba_d_state", "linear_num_key_heads", "attn_layer_period")
@@ -119,7 +119,10 @@ class _Fields:
 def _weighed(model: HfModel, config: Mapping[str, Any], path: Path | None) -> HfModel:
     """With the bytes of its weights: from the files beside the config, else from the shape."""
     if path is not None and (found := _size_of_files(path.parent)) is not None:
-        return replace(model, weights=found[0], weights_from=found[1])
+        size, told = found
+        if model.dtype == HALVED:
+            size, told = size // 2, f"half of {told}: vLLM takes {HALVED} in 16 bits"
+        return replace(model, weights=size, weights_from=told)
     size, told = weight_bytes(model, config.get("quantization_config"))
     told = f"{parameters(model) / 1e9:.2f} billion parameters by the config, {told}"
     return replace(model, weights=size, weights_from=told)
