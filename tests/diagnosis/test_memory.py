@@ -106,6 +106,21 @@ def test_counts_and_bytes_and_tenants_are_bounded() -> None:
     assert memory.count("c") == 1
 
 
+def test_all_tenants_together_are_bounded() -> None:
+    """Before the first API key every credential is a tenant of its own: there may be any number of them."""
+    memory = SnapshotMemory(MemoryLimits(all_bytes=100_000))
+    for number in range(40):
+        text = rules_text(300, f"Aisle {number} shelf")
+        memory.remember(f"t{number}", Chat([system(text), user("Go")]).snapshot())
+        assert memory.count(f"t{number}") == 1
+        assert memory.size == sum(one.size for one in memory._tenants.values()) <= 100_000
+    assert memory.count("t0") == 0
+    assert memory.count("t38") == 1
+    for number in range(40):
+        memory.forget(f"t{number}")
+    assert memory.size == 0
+
+
 def test_a_prompt_larger_than_the_bound_is_not_kept() -> None:
     memory = SnapshotMemory(MemoryLimits(bytes=20_000))
     chat = Chat([system(rules_text(9000)), user("Go")])

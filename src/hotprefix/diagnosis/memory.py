@@ -22,11 +22,12 @@ _LEAST_LIKENESS = 32
 
 @dataclass(frozen=True, slots=True)
 class MemoryLimits:
-    """Bounds of one tenant's memory, and how many tenants are remembered."""
+    """Bounds of one tenant's memory, how many tenants are remembered, and of all that together."""
 
     snapshots: int = 512
     bytes: int = 32 << 20
     tenants: int = 256
+    all_bytes: int = 256 << 20
 
 
 class SnapshotMemory:
@@ -39,11 +40,12 @@ class SnapshotMemory:
     def __init__(self, limits: MemoryLimits | None = None) -> None:
         self._limits = limits or MemoryLimits()
         self._tenants: OrderedDict[str, _TenantMemory] = OrderedDict()
+        self._size = 0
 
     @property
     def size(self) -> int:
         """Bytes that all snapshots take, about."""
-        return sum(memory.size for memory in self._tenants.values())
+        return self._size
 
     def count(self, tenant: str) -> int:
         """Snapshots of a tenant."""
@@ -67,13 +69,19 @@ class SnapshotMemory:
         if memory is None:
             memory = self._tenants[tenant] = _TenantMemory(self._limits)
         self._tenants.move_to_end(tenant)
+        before = memory.size
         memory.add(snapshot)
-        while len(self._tenants) > self._limits.tenants:
-            self._tenants.popitem(last=False)
+        self._size += memory.size - before
+        while len(self._tenants) > self._limits.tenants or (
+            len(self._tenants) > 1 and self._size > self._limits.all_bytes
+        ):
+            self._size -= self._tenants.popitem(last=False)[1].size
 
     def forget(self, tenant: str) -> None:
         """Drop all of a tenant's prompts."""
-        self._tenants.pop(tenant, None)
+        memory = self._tenants.pop(tenant, None)
+        if memory is not None:
+            self._size -= memory.size
 
 
 class _TenantMemory:
