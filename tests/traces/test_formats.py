@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import lzma
+import os
 from collections.abc import Iterable
 from contextlib import closing
 from datetime import UTC, datetime
@@ -238,7 +239,28 @@ class TestOwn:
                 read(write(tmp_path / "own.jsonl", [good, bad]))
 
 
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf", "1e999", 10**400])
+def test_times_that_are_none(tmp_path: Path, value: object) -> None:
+    with pytest.raises(BrokenTrace, match=r"t\.jsonl:1"):
+        read(write(tmp_path / "t.jsonl", [LINE | {"timestamp": value}]))
+
+
+def test_a_byte_order_mark(tmp_path: Path) -> None:
+    plain = write(tmp_path / "t.jsonl", [LINE] * 3)
+    marked = tmp_path / "marked.jsonl"
+    marked.write_bytes(b"\xef\xbb\xbf" + plain.read_bytes())
+    assert read(marked) == read(plain)
+
+
+def test_a_stream_can_be_read_only_once_and_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(BrokenTrace, match="no file but a stream"):
+        read(tmp_path / "pipe")
+
+
 def test_what_is_none_of_them(tmp_path: Path) -> None:
+    with pytest.raises(BrokenTrace, match="is empty"):
+        read(write(tmp_path / "none.jsonl", []))
     with pytest.raises(BrokenTrace, match="none of the known formats"):
         read(write(tmp_path / "notes.txt", ["hello"]))
     with pytest.raises(BrokenTrace, match="There is no"):

@@ -99,6 +99,13 @@ class _Outputs:
     keda: Path | None
     deployment: Deployment
 
+    def check(self) -> None:
+        """Raises `MissingExtra` before any work is done."""
+        if self.html is not None:
+            from hotprefix.doctor.plan.plot import require_plotly
+
+            require_plotly()
+
     def write(self, plan: CapacityPlan) -> None:
         """Whatever was asked for; rules only of a plan that holds."""
         if self.html is not None:
@@ -110,6 +117,56 @@ class _Outputs:
             if path is not None and plan.chosen is not None:
                 path.write_text(make(plan, self.deployment), encoding="utf-8")
                 _tell(f"Wrote {path}.")
+
+
+@dataclass(frozen=True, slots=True)
+class _Fleets:
+    """Which fleets are tried; `memory` as it was written."""
+
+    memory: list[str] | None
+    routings: tuple[Routing, ...]
+    servers: int
+    most: int
+    policy: str
+    lifetime: float | None
+    warmup: float
+    prices: Prices
+
+    def wish(self, load: Load, target: float, share: float, size: float | None) -> PlanWish:
+        """For `size` bytes a token. Raises `PlanError`."""
+        return PlanWish(
+            target,
+            _memories(self.memory, load, size),
+            size or 0.0,
+            self.routings,
+            share,
+            self.servers,
+            self.most,
+            self.policy,
+            self.lifetime,
+            self.warmup,
+            self.prices,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Vendor:
+    """Whose caches are compared."""
+
+    profile: str
+    model: str
+    lifetime: float
+    delay: float
+    folder: Path | None
+
+    def plan(self, source: TraceSource, bar: _Bar) -> ProviderPlan:
+        """By the prices of today."""
+        day = datetime.fromtimestamp(SystemClock().wall(), UTC).date()
+        rules = load_profiles(self.folder).get(self.profile)
+        bar.begin(1)
+        return plan_provider(
+            source, ProviderWish(rules, self.model, day, self.lifetime, self.delay), bar.advance
+        )
 
 
 def plan_command(
@@ -208,45 +265,35 @@ def plan_command(
     as_json: Annotated[bool, _option("Print JSON.", "--json")] = False,
 ) -> None:
     """Plan servers for a load and a time to first token; or find the cheapest use of a vendor's caches."""
-    if (qps is None or target is None) and profile is None:
+    if (qps is None or target is None) and (profile is None or qps is not None or target is not None):
         raise typer.BadParameter("give --qps and --target-p95, or --profile for a vendor's caches")
     outputs = _Outputs(
         html, hpa_file, keda_file, Deployment(name, namespace, least_replicas, most_replicas, prometheus)
     )
+    given = Measured(fixed, computed, found, answer, bytes_per_token)
+    routings = tuple(routing or (Routing.AFFINITY, Routing.ROUND_ROBIN))
+    prices = Prices(price_replica, price_gib, currency)
+    fleets = _Fleets(memory, routings, servers, most, policy, lifetime, warmup / 100, prices)
     facts: dict[str, Any] = {}
     missed = False
     with trouble_told(), _progress() as bar:
-        if html is not None:
-            from hotprefix.doctor.plan.plot import require_plotly
-
-            require_plotly()
+        outputs.check()
         source = TraceSource(traces, TraceOptions(trace_block, shared_tokens, session_gap, requests))
         if qps is not None and target is not None:
             file = None if measured is None else read_measured(measured)
-            times = service_times(Measured(fixed, computed, found, answer), file)
+            times = service_times(given, file)
             load = load_of(source, qps, bar.advance)
-            size = bytes_per_token or (file.bytes_per_token if file is not None else None)
-            wish = PlanWish(
-                target,
-                _memories(memory, load, size),
-                size or 0.0,
-                tuple(routing or (Routing.AFFINITY, Routing.ROUND_ROBIN)),
-                share / 100,
-                servers,
-                most,
-                policy,
-                lifetime,
-                warmup / 100,
-                Prices(price_replica, price_gib, currency),
+            wish = fleets.wish(
+                load, target, share / 100, given.bytes_per_token or (file or given).bytes_per_token
             )
             planned = _plan(load, wish, times, bar, jobs or os.cpu_count() or 1)
-            outputs.write(planned)
             facts |= plan_facts(planned)
             missed = planned.chosen is None
             if not as_json:
                 show_plan(planned, wide_console())
+            outputs.write(planned)
         if profile is not None:
-            bought = _bought(source, profile, model, implicit_lifetime, delay, profiles_dir, bar)
+            bought = _Vendor(profile, model, implicit_lifetime, delay, profiles_dir).plan(source, bar)
             facts["provider"] = provider_facts(bought)
             if not as_json:
                 show_provider(bought, wide_console())
@@ -277,22 +324,6 @@ def _round(count: float) -> int:
 def _plan(load: Load, wish: PlanWish, times: ServiceTimes, bar: _Bar, jobs: int) -> CapacityPlan:
     with Workers(jobs) as workers:
         return plan_capacity(load, wish, times, bar.advance, bar.begin, workers)
-
-
-def _bought(
-    source: TraceSource,
-    profile: str,
-    model: str,
-    lifetime: float,
-    delay: float,
-    folder: Path | None,
-    bar: _Bar,
-) -> ProviderPlan:
-    day = datetime.fromtimestamp(SystemClock().wall(), UTC).date()
-    bar.begin(1)
-    return plan_provider(
-        source, ProviderWish(load_profiles(folder).get(profile), model, day, lifetime, delay), bar.advance
-    )
 
 
 class _Bar:

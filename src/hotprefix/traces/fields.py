@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from math import isfinite
 from typing import Any
 
 from hotprefix.traces.errors import BrokenTrace
@@ -31,7 +32,7 @@ def count(record: Mapping[str, Any], name: str, place: str) -> int:
 def seconds(record: Mapping[str, Any], name: str, place: str) -> float:
     """A number of seconds."""
     value = required(record, name, place)
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
         raise BrokenTrace(f"{place}: {name!r} is {value!r}; it has to be a number of seconds.")
     return float(value)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import lzma
 import zlib
+from codecs import BOM_UTF8
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any, cast
@@ -32,13 +33,13 @@ def plain_name(path: Path) -> str:
 def read_head(path: Path) -> bytes:
     """The first bytes of a file, to tell its format by."""
     with path.open("rb") as raw:
-        return _told(path, lambda: _unpacked(path, raw).read(HEAD_BYTES))
+        return _told(path, lambda: _unpacked(path, raw).read(HEAD_BYTES)).removeprefix(BOM_UTF8)
 
 
 def read_whole(path: Path) -> bytes:
     """All of a file."""
     with path.open("rb") as raw:
-        return _told(path, lambda: _unpacked(path, raw).read())
+        return _told(path, lambda: _unpacked(path, raw).read()).removeprefix(BOM_UTF8)
 
 
 def numbered_lines(path: Path, advance: Advance = nothing) -> Iterator[tuple[int, bytes]]:
@@ -47,6 +48,8 @@ def numbered_lines(path: Path, advance: Advance = nothing) -> Iterator[tuple[int
         stream, told, number = _unpacked(path, raw), 0, 0
         while line := _told(path, stream.readline):
             number += 1
+            if number == 1:
+                line = line.removeprefix(BOM_UTF8)
             if number % _EVERY == 0:
                 place = raw.tell()
                 advance(place - told)

@@ -55,7 +55,7 @@ def test_the_rule_is_what_a_replica_of_the_plan_carries(plan: CapacityPlan) -> N
     assert plan.chosen is not None
     rule = rule_of(plan, Deployment(least=2))
     assert rule.computed == int(plan.chosen.outcome.computed)
-    assert (rule.least, rule.most) == (min(2, plan.chosen.replicas), 2 * plan.chosen.replicas)
+    assert (rule.least, rule.most) == (2, 2 * plan.chosen.replicas)
     # At the planned load a replica computes 1 / replicas of what the trace asks for.
     total = rule.computed * plan.chosen.replicas
     missed = plan.load.survey.tokens * (1 - plan.chosen.outcome.hit_rate) / plan.load.seconds

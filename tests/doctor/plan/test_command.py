@@ -63,7 +63,8 @@ def test_a_target_that_can_not_be_met_has_a_code_and_a_number(trace: str, tmp_pa
     found = plan(trace, "--qps", "5", "--target-p95", "1ms", *SERVER, "--memory", "8M", "--hpa", str(rule))
     assert found.exit_code == 1
     assert "can't be met" in found.output
-    assert "What can be met: 42.3 ms" in found.output or "What can be met: 42" in found.output
+    assert "5% of the requests have so much to compute" in found.output
+    assert "What can be met: 42" in found.output
     assert not rule.exists()
 
 
@@ -77,6 +78,26 @@ def test_a_vendor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert json.loads(plan(*words, "--json").stdout)["provider"]["best"]["markers"] == 1
 
 
+def test_a_rule_that_would_stop_below_the_plan_is_refused(trace: str, tmp_path: Path) -> None:
+    words = (
+        "--qps",
+        "60",
+        "--target-p95",
+        "500ms",
+        *SERVER,
+        "--memory",
+        "1M",
+        "--keda",
+        str(tmp_path / "keda"),
+    )
+    for limits in (("--most-replicas", "1"), ("--least-replicas", "50", "--most-replicas", "40")):
+        found = plan(trace, *words, *limits)
+        assert (found.exit_code, (tmp_path / "keda").exists()) == (2, False)
+        assert "--most-replicas is" in found.stderr
+    assert plan(trace, *words, "--least-replicas", "50").exit_code == 0
+    assert yaml.safe_load((tmp_path / "keda").read_text())["spec"]["minReplicaCount"] == 50
+
+
 @pytest.mark.parametrize(
     ("words", "told"),
     [
@@ -85,6 +106,8 @@ def test_a_vendor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (("--qps", "5"), "--target-p95"),
         (("--qps", "5", "--target", "soon"), "is no time"),
         (("--qps", "5", "--target", "1s", *SERVER, "--memory", "lots"), "is no size"),
+        (("--qps", "5", "--target", "1s", *SERVER, "--policy", "fifo"), "no policy 'fifo'"),
+        (("--qps", "5", "--profile", "dashscope-2026-03"), "--target-p95"),
         (("--profile", "nobody"), "There is no profile"),
     ],
 )

@@ -48,17 +48,23 @@ class ScalingRule:
 
 
 def rule_of(plan: CapacityPlan, deployment: Deployment) -> ScalingRule:
-    """At the plan's load. Raises `PlanError` without a plan."""
+    """At the plan's load. Raises `PlanError` without a plan, or if the plan does not fit the limits."""
     chosen = plan.chosen
     if chosen is None:
         raise PlanError("There is no plan to scale by: the target can't be met.")
+    most = deployment.most or max(_MOST * chosen.replicas, deployment.least)
+    if most < max(chosen.replicas, deployment.least):
+        raise PlanError(
+            f"The plan has {chosen.replicas} replicas and --least-replicas is {deployment.least}, but "
+            f"--most-replicas is {most}: raise it."
+        )
     mean_wait = float(chosen.outcome.waits.mean())
     line = plan.load.qps / chosen.replicas * mean_wait
     return ScalingRule(
         max(1, floor(chosen.outcome.computed)),
         max(1, ceil(2 * line)),
-        min(deployment.least, chosen.replicas),
-        deployment.most or max(_MOST * chosen.replicas, deployment.least),
+        deployment.least,
+        most,
         chosen.replicas,
     )
 

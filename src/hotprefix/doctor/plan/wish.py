@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from hotprefix.doctor.plan.errors import PlanError
+from hotprefix.kv.policy import POLICIES
 from hotprefix.traces.routing import Routing
 
 GIB = 1 << 30
@@ -48,6 +49,10 @@ class PlanWish:
     def __post_init__(self) -> None:
         if not self.memories or not self.routings or self.target <= 0 or self.most < 1:
             raise PlanError("A plan needs a target, a memory size, a routing and a replica at least.")
+        if self.policy not in POLICIES:
+            raise PlanError(
+                f"There is no policy {self.policy!r}. Choose one of: {', '.join(sorted(POLICIES))}."
+            )
 
     def capacity(self, memory: int, block: int) -> int:
         """Blocks of `block` tokens that fit. Raises `PlanError` if none does."""

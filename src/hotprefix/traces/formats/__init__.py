@@ -24,7 +24,13 @@ FORMATS: tuple[TraceFormat, ...] = (
 
 def format_of(path: Path) -> TraceFormat:
     """The format of a file. Raises `BrokenTrace` if it is none of them."""
+    if path.is_fifo() or path.is_char_device():
+        raise BrokenTrace(
+            f"{path} is no file but a stream, and traces are read more than once. Write it to a file first."
+        )
     head = read_head(path)
+    if not head.strip():
+        raise BrokenTrace(f"{path} is empty.")
     for known in FORMATS:
         if known.accepts(path, head):
             return known

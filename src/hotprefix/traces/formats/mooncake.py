@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +69,9 @@ def _seconds(record: dict[str, Any], place: str) -> float:
     value = required(record, "timestamp", place)
     try:
         number = float(value)
-    except (TypeError, ValueError) as error:
+        if not isfinite(number):
+            raise ValueError(value)
+    except (TypeError, ValueError, OverflowError) as error:
         raise BrokenTrace(f"{place}: 'timestamp' is {value!r}; it has to be a number.") from error
     if isinstance(value, str) or number >= _NANOSECONDS_FROM:
         return number / 1e9
