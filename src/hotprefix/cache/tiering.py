@@ -32,7 +32,7 @@ _LEAST = 2
 """Missing blocks for which the tiers are asked: fewer are computed as fast."""
 _QUEUE = 16_384
 """Blocks that wait to be saved."""
-_LOOKS = 16
+_LOOKS = 8
 """Blocks looked at for one that is saved: most may be in the tiers already."""
 
 

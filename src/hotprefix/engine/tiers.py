@@ -26,6 +26,9 @@ from hotprefix.tiers.stack import TierStack
 from hotprefix.tiers.storage import BlockStorage
 
 RAW, MIXED = "raw", "mixed"
+_LEAST_BLOCKS = 5
+_RECORD_BYTES = 1024
+"""More than any tier counts for a record besides its block."""
 _log = structlog.get_logger("hotprefix.tiers")
 
 
@@ -45,14 +48,16 @@ def open_tiers(
 ) -> TierStack:
     """The stack for `settings`, fastest tier first. `scope` names model, KV format and deployment.
 
-    Raises `UnsupportedModel` for a codec that does not exist or fit, and `StoreError` if the disk
-    folder can't be used. A Redis that is not there is a tier without hits until it comes.
+    Raises `UnsupportedModel` for a codec that does not exist or fit and for a tier that is too small for
+    the model's blocks, and `StoreError` if the disk folder can't be used. A Redis that is not there is a
+    tier without hits until it comes.
     """
     raw = build_codec(RAW, kv, None)
     try:
         codec = raw if settings.codec == RAW else _codec(settings.codec, kv, facts)
     except ValueError as error:
         raise UnsupportedModel(f"--kv-codec: {error}") from None
+    _require_room(settings, raw.block_bytes)
     storage = BlockStorage(scope, kv.block_bytes, codec, {RAW: raw})
     placement = Placement(Costs(block_bytes=codec.block_bytes))
     tiers = [
@@ -60,6 +65,23 @@ def open_tiers(
         for store in _stores(settings, scope, clock)
     ]
     return TierStack(tiers, storage, clock, placement)
+
+
+def _require_room(settings: TierSettings, block_bytes: int) -> None:
+    """A tier that takes no block would be an option without effect."""
+    # A disk tier takes nothing larger than a quarter of it; codecs keep some blocks as they are.
+    least = _LEAST_BLOCKS * (block_bytes + _RECORD_BYTES)
+    sizes = {
+        "--kv-ram": settings.ram_bytes,
+        "--kv-disk": settings.disk_bytes,
+        "--kv-redis": settings.redis_bytes,
+    }
+    for option, size in sizes.items():
+        if 0 < size < least:
+            raise UnsupportedModel(
+                f"{option} of {size:,} bytes is too small for this model, whose blocks take {block_bytes:,}; "
+                f"give it at least {least:,} bytes, or leave it out"
+            )
 
 
 def _codec(text: str, kv: KvFormat, facts: CodecFacts) -> BlockCodec:
