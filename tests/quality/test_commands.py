@@ -114,6 +114,10 @@ def test_what_can_not_be_measured_is_said(folder: Path) -> None:
     result = hotprefix("quality", folder, "--precision", "u9", "--no-plots")
     assert result.exit_code == 2
     assert "'u9' is none of auto" in result.output
+    for command, option in (("quality", "--scored"), ("calibrate", "--documents")):
+        result = hotprefix(command, folder, "--quick", option, "9")
+        assert result.exit_code == 2
+        assert "it has sizes of its own" in result.output
     for strategy, words in (("windows", "is no strategy"), ("dynamic", "it keeps every token")):
         with pytest.raises(InvalidRequest, match=words):
             hotprefix("quality", folder, *SMALL, "--strategy", strategy, "--no-plots")

@@ -60,5 +60,10 @@ def calibrate_command(
     # The libraries behind it take a second to load: not for --help.
     from hotprefix.app.calibrate_work import Request, learn
 
-    sizes = QUICK_CALIBRATION if quick else CalibrationSizes(documents, tokens)
+    sizes = CalibrationSizes(documents, tokens)
+    if quick and sizes != CalibrationSizes():
+        raise typer.BadParameter(
+            "it has sizes of its own: leave --documents and --tokens out", param_hint="--quick"
+        )
+    sizes = QUICK_CALIBRATION if quick else sizes
     learn(Request(model, home, tuple(text or ()), sizes, threads, state_dir, out, as_json))

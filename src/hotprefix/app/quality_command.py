@@ -40,6 +40,14 @@ def _chosen(asked: list[str] | None, default: tuple[str, ...]) -> tuple[str, ...
     return () if asked == ["none"] else tuple(dict.fromkeys(asked or default))
 
 
+def _sizes(asked: QualitySizes, *, quick: bool) -> QualitySizes:
+    if quick and asked != QualitySizes():
+        raise typer.BadParameter(
+            "it has sizes of its own: leave --documents, --prefix and --scored out", param_hint="--quick"
+        )
+    return QUICK_QUALITY if quick else asked
+
+
 def _precisions(asked: list[str] | None) -> tuple[str, ...]:
     chosen = _chosen(asked, PRECISIONS)
     known = [precision.value for precision in KvPrecision]
@@ -109,7 +117,7 @@ def quality_command(
         model=model,
         home=home,
         texts=tuple(text or ()),
-        sizes=QUICK_QUALITY if quick else QualitySizes(documents, prefix, scored),
+        sizes=_sizes(QualitySizes(documents, prefix, scored), quick=quick),
         codecs=_chosen(codec, CODECS),
         precisions=_precisions(precision),
         strategies=_chosen(strategy, STRATEGIES),
