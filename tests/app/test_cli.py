@@ -143,3 +143,23 @@ def test_an_unknown_model(tmp_path: Path) -> None:
     assert result.returncode == 1
     assert "no-such" in result.stderr
     assert "Traceback" not in result.stderr
+
+
+def test_ctrl_c_while_the_command_is_loaded() -> None:
+    """Every second of that counts on a slow disk: what is imported before is next to nothing."""
+    script = (
+        "import builtins, sys\n"
+        "from hotprefix.__main__ import main\n"
+        "assert not any(name.startswith('hotprefix.') for name in sys.modules if name != 'hotprefix.__main__')\n"
+        "known = builtins.__import__\n"
+        "def interrupted(name, *more):\n"
+        "    if name == 'hotprefix.app.cli':\n"
+        "        raise KeyboardInterrupt\n"
+        "    return known(name, *more)\n"
+        "builtins.__import__ = interrupted\n"
+        "main()\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
