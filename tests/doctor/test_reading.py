@@ -120,3 +120,14 @@ def test_missing_and_binary_files(tmp_path: Path) -> None:
     binary.write_bytes(b"\xff\xfe\x00")
     with pytest.raises(UnreadableFile, match="no UTF-8"):
         list(read_requests(binary))
+
+
+def test_times_of_yaml_and_milliseconds_in_strings(tmp_path: Path) -> None:
+    body = "body: {model: m, messages: [{role: user, content: Hi}]}"
+    path = tmp_path / "a.yaml"
+    path.write_text(
+        f"timestamp: 2026-11-30T10:00:00Z\n{body}\n---\ntimestamp: 2026-11-30 10:00:00\n{body}\n"
+        f"---\ntimestamp: '1796032800000'\n{body}\n",
+        encoding="utf-8",
+    )
+    assert [one.at for one in read_requests(path)] == [1796032800.0] * 3

@@ -98,10 +98,18 @@ def trouble_told() -> Iterator[None]:
     """Errors raised on purpose end the command with `TROUBLE`, so that they are no verdict."""
     try:
         yield
+    except BrokenPipeError:
+        raise  # whoever read this has seen enough
     except HotprefixError as error:
-        told = f"[bold red]Error:[/] {escape(str(error))}"
-        Console(stderr=True).print(told, highlight=False, soft_wrap=True)
+        _tell(str(error))
         raise typer.Exit(TROUBLE) from None
+    except OSError as error:
+        _tell(f"{error.filename or 'A file'}: {error.strerror or error}.")
+        raise typer.Exit(TROUBLE) from None
+
+
+def _tell(text: str) -> None:
+    Console(stderr=True).print(f"[bold red]Error:[/] {escape(text)}", highlight=False, soft_wrap=True)
 
 
 def wide_console() -> Console:

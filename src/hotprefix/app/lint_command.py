@@ -205,7 +205,7 @@ def lint_command(
             if diff:
                 raise typer.Exit(_FOUND if changed else 0)
         report = linter.check(paths)
-    _write(report, settings, output_format, output)
+        _write(report, settings, output_format, output)
     if not report.is_complete:
         raise typer.Exit(TROUBLE)
     if report.fails(settings.fail_on.severity):

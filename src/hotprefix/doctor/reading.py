@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
@@ -22,6 +23,8 @@ _ANSWERS = ("response", "response_body", "output_body")
 _TIMES = ("timestamp", "at", "time", "created_at", "start_time", "startTime")
 _FIRST = ("ttft", "first_token", "time_to_first_token", "ttft_s")
 _SESSIONS = ("session_id", "session", "conversation_id", "trace_id")
+_SECONDS = re.compile(r"\d{9,}(?:\.\d+)?")
+"""Seconds or milliseconds as text, which `fromisoformat` reads as days and hours of other centuries."""
 _MOST_VALUES = 1_000_000
 """Values of one YAML document with its aliases written out: a few lines may stand for endless ones."""
 
@@ -116,7 +119,7 @@ def _first_of(document: Mapping[str, Any], names: tuple[str, ...]) -> Any:
 
 def _time(value: Any) -> float | None:
     try:
-        if isinstance(value, str):
+        if isinstance(value, str) and not _SECONDS.fullmatch(value):
             return datetime.fromisoformat(value).timestamp()
         if isinstance(value, datetime):  # as YAML has them, in UTC unless they say otherwise
             return (value if value.tzinfo is not None else value.replace(tzinfo=UTC)).timestamp()

@@ -6,6 +6,7 @@ import json
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from hotprefix.base.errors import UnknownModel
 from hotprefix.doctor.estimate import EstimatedPrompts, Layout, PieceIds, Prompts, pieces, plain_template
@@ -131,10 +132,19 @@ def _segmented(path: Path) -> SegmentedTokenizer:
 
 def _text(path: Path) -> str:
     """A template file: Jinja, or a `tokenizer_config.json` that has it."""
-    text = path.read_text(encoding="utf-8")
-    if path.suffix == ".json":
-        found = json.loads(text).get("chat_template")
-        if not isinstance(found, str):
-            raise UnknownModel(f"{path} has no chat_template.")
-        return found
-    return text
+    try:
+        text = path.read_text(encoding="utf-8")
+        found = json.loads(text) if path.suffix == ".json" else text
+    except ValueError as error:
+        raise UnknownModel(f"{path} can't be read as a template: {error}.") from error
+    if isinstance(found, dict):
+        found = found.get("chat_template")
+    if isinstance(found, list):  # several, each with its name
+        found = next((one.get("template") for one in found if _is_default(one)), None)
+    if not isinstance(found, str):
+        raise UnknownModel(f"{path} has no chat_template.")
+    return found
+
+
+def _is_default(template: Any) -> bool:
+    return isinstance(template, dict) and template.get("name") == "default"

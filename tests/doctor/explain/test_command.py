@@ -190,3 +190,29 @@ def test_a_long_conversation_reads_as_continued(tmp_path: Path) -> None:
     blocks = next(stage for stage in found["stages"] if stage["stage"] == "content blocks")
     assert blocks["is_continued"]
     assert found["verdict"]["reason"] == "NONE"
+
+
+def test_what_can_not_be_read_or_written_is_exit_code_2(two: tuple[Path, Path], tmp_path: Path) -> None:
+    for name, text in {"list.json": "[1]", "broken.json": "{", "none.json": "{}"}.items():
+        (tmp_path / name).write_text(text, encoding="utf-8")
+        done = explain(*two, "--template", tmp_path / name)
+        assert (done.exit_code, type(done.exception)) == (2, SystemExit), name
+        assert name in done.stderr
+    done = explain(*two, "--output", tmp_path / "no" / "such.html")
+    assert done.exit_code == 2
+    assert "No such file or directory" in done.stderr
+
+
+def test_a_template_among_several(two: tuple[Path, Path], tmp_path: Path) -> None:
+    source = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}"
+    config = {"chat_template": [{"name": "rag", "template": "x"}, {"name": "default", "template": source}]}
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(config), encoding="utf-8")
+    done = explain(*two, "--template", tmp_path / "tokenizer_config.json")
+    assert done.exit_code == 1
+    assert "The layout is a plain one" not in done.output
+
+
+def test_files_of_windows_are_read(tmp_path: Path) -> None:
+    text = json.dumps(clocked(14)) + "\r\n" + json.dumps(clocked(15)) + "\r\n"
+    (tmp_path / "a.jsonl").write_bytes(b"\xef\xbb\xbf" + text.encode())
+    assert "SYSTEM_CHANGED (VOLATILE_TIME)" in explain(tmp_path / "a.jsonl").output

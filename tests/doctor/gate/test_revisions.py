@@ -217,7 +217,7 @@ def test_a_summary_for_a_pull_request(repo: Repo, tmp_path: Path) -> None:
 
 def test_trouble_is_exit_code_2(repo: Repo, contexts: Path, tmp_path: Path) -> None:
     repo.commit(a_DOT_json=request(), t_DOT_j2="{{ customer }}", bad__x_DOT_j2="{% if %}")
-    repo.commit(bad__y_DOT_json="{")
+    repo.commit(bad__y_DOT_json='{"messages":')
     told = {
         ("a.json", "--head", "nowhere"): "There is no revision 'nowhere'",
         ("t.j2",): "'customer' is undefined. Give its value with --context",
@@ -230,7 +230,7 @@ def test_trouble_is_exit_code_2(repo: Repo, contexts: Path, tmp_path: Path) -> N
         done = gate(repo, *arguments)
         assert done.exit_code == 2, arguments
         assert said in re.sub(r"[\s│]+", " ", done.stderr), arguments
-    repo.commit(bad__y_DOT_json="[")
+    repo.commit(bad__y_DOT_json='{"input":')
     done = gate(repo, "bad/y.json")
     assert done.exit_code == 2
     assert "At HEAD~1" in done.stderr
@@ -262,6 +262,33 @@ def test_no_repository_no_git_and_a_shallow_clone(
     done = gate(repo)
     assert done.exit_code == 2
     assert "git is not installed" in done.stderr
+
+
+def test_templates_include_what_lies_beside_them_or_above(repo: Repo, contexts: Path) -> None:
+    repo.commit(
+        prompts__desk__system_DOT_j2="{% include 'tone.j2' %}{% include 'shared/rules.j2' %}",
+        prompts__desk__tone_DOT_j2="Be kind.",
+        prompts__shared__rules_DOT_j2=RULES,
+    )
+    repo.commit(prompts__shared__rules_DOT_j2=f"{{{{ now }}}} {RULES}")
+    found = facts(repo, "prompts/desk/system.j2", "--context", contexts)
+    assert (found["before"]["cacheable_share"] > 0.7, found["after"]["cacheable_share"]) == (True, 0)
+
+
+def test_files_of_other_programs_are_passed_over(repo: Repo) -> None:
+    repo.commit(a_DOT_json=request(), tsconfig_DOT_json="{ // a comment\n}", x_DOT_yaml="a: !Ref B\nb: [")
+    repo.commit(a_DOT_json=request(RULES + "More."))
+    assert facts(repo)["passed"]
+
+
+def test_a_request_that_is_none_any_more_is_no_pass(repo: Repo) -> None:
+    repo.commit(a_DOT_jsonl=lines(request(), request(question="B")))
+    broken = json.loads(request(question="B"))
+    broken["messages"][1] = "Where?"
+    repo.commit(a_DOT_jsonl=lines(request(), json.dumps(broken)))
+    done = gate(repo)
+    assert done.exit_code == 2
+    assert "a request is none any more: a.jsonl:2" in done.stderr
 
 
 def test_a_revision_is_never_an_option(repo: Repo) -> None:

@@ -346,6 +346,7 @@ def test_names(name: str, cause: Cause | None) -> None:
         (Dialect.CHAT, "dashscope/qwen3-max", "dashscope"),
         (Dialect.CHAT, "gpt-5.2", "openai"),
         (Dialect.CHAT, "gpt-oss-20b", "hotprefix"),
+        (Dialect.CHAT, "us.anthropic.claude-sonnet-4-5-v1:0", "anthropic"),
         (Dialect.CHAT, "llama-3.1-8b", "hotprefix"),
         (Dialect.CHAT, "", "hotprefix"),
         (Dialect.ANTHROPIC, "", "anthropic"),

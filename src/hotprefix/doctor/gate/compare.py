@@ -92,7 +92,8 @@ def compare_revisions(bench: Bench, repository: Repository, wanted: Wanted, limi
         [path for path in repository.files(revision, wanted.paths) if is_prompt_file(path)]
         for revision in (base, head)
     ]
-    common = [path for path in listed[0] if path in set(listed[1])]
+    both = set(listed[0]) & set(listed[1])
+    common = [path for path in listed[0] if path in both]
     requests = [_requests(repository, revision, common, wanted) for revision in (base, head)]
     old, new = (
         bench.measure(str(revision), keyed(_flat(some), _owner))
@@ -104,6 +105,8 @@ def compare_revisions(bench: Bench, repository: Repository, wanted: Wanted, limi
         )
     if all(len(some) == 2 and some[0] is some[1] for some in requests[1].values() if some):
         notes.append(_ALONE)
+    if new.sums.unread > old.sums.unread:
+        raise UnreadableRevision(f"At {head} a request is none any more: {new.sums.complaints[-1]}")
     changes = _Changes(bench, *requests)
     worse = worse_lines(old.lines, new.lines, changes.of, _WORST)
     return Gate(
@@ -112,8 +115,8 @@ def compare_revisions(bench: Bench, repository: Repository, wanted: Wanted, limi
         limits,
         tuple(replace(one, place=_changed_line(repository, base, head, one.place)) for one in worse),
         grown_causes(old, new, _WORST),
-        tuple(path for path in listed[0] if path not in common),
-        tuple(path for path in listed[1] if path not in common),
+        tuple(path for path in listed[0] if path not in both),
+        tuple(path for path in listed[1] if path not in both),
         (*notes, *_notes(old, new)),
     )
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePosixPath
+from typing import Any
 
 import jinja2
 from jinja2.sandbox import SandboxedEnvironment
@@ -22,6 +24,7 @@ _LINES = (".jsonl", ".ndjson", ".log")
 _TEXT = (".txt", ".md", ".prompt")
 _TEMPLATES = (".j2", ".jinja", ".jinja2")
 _QUESTIONS = ("Request 1", "Request 2")
+_MAY_BE_REQUESTS = re.compile(rb"\b(?:messages|input)\b")
 _RUN_ERRORS = (TypeError, ValueError, KeyError, IndexError, AttributeError, ArithmeticError, RecursionError)
 
 Load = Callable[[str], bytes | None]
@@ -45,7 +48,8 @@ class Sources:
         self._load = load
         self._contexts = contexts
         self._model = model
-        self._environment = SandboxedEnvironment(
+        self._environment = _Environment(
+            load,
             loader=jinja2.FunctionLoader(self._included),
             undefined=jinja2.StrictUndefined,
             keep_trailing_newline=True,
@@ -62,12 +66,12 @@ class Sources:
         text = _decoded(data, path)
         if suffix in _TEXT:
             return self._prompts(path, lambda context: text)
-        return self._template(path, text)
+        return self._template(path)
 
-    def _template(self, path: str, source: str) -> list[Recorded]:
+    def _template(self, path: str) -> list[Recorded]:
         inner = PurePosixPath(path).with_suffix("").suffix.lower()
         try:
-            template = self._environment.from_string(source)
+            template = self._environment.get_template(path)
         except jinja2.TemplateSyntaxError as error:
             raise UnrenderableTemplate(f"{path}:{error.lineno} is no Jinja: {error.message}.") from error
         if inner not in _DATA:
@@ -117,6 +121,19 @@ class Sources:
         return None if data is None else _decoded(data, name)
 
 
+class _Environment(SandboxedEnvironment):
+    """Finds what a template includes, whatever folder the program begins at that renders it: beside the
+    template, or below a folder above it."""
+
+    def __init__(self, load: Load, **options: Any) -> None:
+        super().__init__(**options)
+        self._load = load
+
+    def join_path(self, template: str, parent: str) -> str:
+        places = (str(folder / template) for folder in PurePosixPath(parent).parents)
+        return next((place for place in places if self._load(place) is not None), template)
+
+
 def is_prompt_file(path: str) -> bool:
     """Whether a file may hold requests or a prompt, by its name."""
     return PurePosixPath(path).suffix.lower() in (*_DATA, *_TEXT, *_TEMPLATES)
@@ -129,6 +146,8 @@ def holds_lines(path: str) -> bool:
 
 def _data(data: bytes, path: str) -> list[Recorded]:
     """Requests in a data file; none if it holds other data."""
+    if not _MAY_BE_REQUESTS.search(data):
+        return []  # some other program's, in whatever form
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / PurePosixPath(path).name
         copy.write_bytes(data)

@@ -24,6 +24,7 @@ DATA_SUFFIXES = (".json", ".jsonl", ".ndjson", ".log", ".yaml", ".yml")
 _LINES = (".jsonl", ".ndjson", ".log")
 _YAML = (".yaml", ".yml")
 _DEEPEST = 3
+_KEPT_TREES = 64
 _LINE_END = re.compile("\n")
 
 ToolOrder = Callable[[Recorded], bool]
@@ -47,7 +48,7 @@ class DataFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._trees: dict[int, SpanNode | None] = {}
+        self._trees: dict[int, SpanNode | None] = {}  # of a long log only those that were asked for last
 
     @cached_property
     def text(self) -> str:
@@ -59,6 +60,8 @@ class DataFile:
         """The document of that number, which begins at that line; None if it can't be found."""
         key = line if self._is_lines else number
         if key not in self._trees:
+            if self._is_lines and len(self._trees) >= _KEPT_TREES:
+                self._trees.pop(next(iter(self._trees)))
             try:
                 self._trees[key] = self._read(number, line)
             except (NotJson, ValueError, RecursionError, yaml.YAMLError):

@@ -175,7 +175,7 @@ class Observer:
 
     def _session(self, context: Context, path: str, session: str) -> Iterator[LintFinding]:
         text = context.request.system_text
-        if not text:
+        if not text or (session not in self._sessions and len(self._sessions) >= _KEPT):
             return
         place, first = self._sessions.setdefault(session, (context.request.recorded.place, text))
         if first != text and _likeness(first, text) < _ALIKE:

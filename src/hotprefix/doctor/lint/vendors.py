@@ -16,6 +16,7 @@ from hotprefix.profiles.pattern import best_pattern
 from hotprefix.profiles.profile import Profile
 
 _OWN = "hotprefix"
+_BEDROCK = "anthropic."
 _TOOLS_FIRST = ("openai", "anthropic")
 _VENDOR_OF_DIALECT = {Dialect.DASHSCOPE: "dashscope", Dialect.ANTHROPIC: "anthropic"}
 
@@ -46,7 +47,7 @@ class Vendors:
         """The rules that hold. A model of no known family is one that is served by oneself."""
         if self._forced is not None:
             return self._forced
-        vendor = _family(model) if model else None
+        vendor = family_of(model) if model else None
         vendor = vendor or _VENDOR_OF_DIALECT.get(dialect) or _OWN
         found = [profile for profile in self._book.profiles.values() if profile.vendor == vendor]
         return max(found, key=lambda profile: profile.dated) if found else self._book.default
@@ -56,7 +57,7 @@ class Vendors:
         if profile.explicit_models:
             return ModelList((*profile.explicit_models, *self._more), profile.name)
         known: Sequence[str] = _data()["explicit"].get(profile.vendor, ())
-        if not known or _family(model) != profile.vendor:
+        if not known or family_of(model) != profile.vendor:
             return ModelList((), "")
         dated: date = _data()["dated"]
         return ModelList((*known, *self._more), f"{profile.vendor}, {dated.isoformat()}")
@@ -67,7 +68,8 @@ def reads_tools_first(profile: Profile) -> bool:
     return profile.vendor in _TOOLS_FIRST
 
 
-def _family(model: str) -> str | None:
+def family_of(model: str) -> str | None:
+    """The vendor whose rules hold for a model, by how its name begins; None for one that is not known."""
     families: Mapping[str, Sequence[str]] = _data()["families"]
     vendors = {pattern: vendor for vendor, patterns in families.items() for pattern in patterns}
     found = best_pattern(vendors, _bare(model))
@@ -75,7 +77,9 @@ def _family(model: str) -> str | None:
 
 
 def _bare(model: str) -> str:
-    return model.rsplit("/", 1)[-1]  # gateways write dashscope/qwen-plus
+    """Gateways write dashscope/qwen-plus, and Bedrock us.anthropic.claude-…"""
+    name = model.rsplit("/", 1)[-1]
+    return name.partition(_BEDROCK)[2] or name
 
 
 @cache
