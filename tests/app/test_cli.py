@@ -150,7 +150,8 @@ def test_ctrl_c_while_the_command_is_loaded() -> None:
     script = (
         "import builtins, sys\n"
         "from hotprefix.__main__ import main\n"
-        "assert not any(name.startswith('hotprefix.') for name in sys.modules if name != 'hotprefix.__main__')\n"
+        "loaded = {name for name in sys.modules if name.startswith('hotprefix.')}\n"
+        "assert loaded == {'hotprefix.__main__'}\n"
         "known = builtins.__import__\n"
         "def interrupted(name, *more):\n"
         "    if name == 'hotprefix.app.cli':\n"
