@@ -211,7 +211,7 @@ class GuardedStore:
         with self._lock:
             is_new, self._is_said_to_rest = rests is not self._is_said_to_rest, rests
         if is_new and self._complain is not None:
-            state = f"is left alone for a while: {why}" if rests else "is used again"
+            state = f"is left alone for a while: {why.rstrip('.')}" if rests else "is used again"
             self._complain(f"The {self.name} tier {state}.")
 
     @contextmanager
