@@ -8,7 +8,7 @@ from hotprefix.base.ids import BlockKey
 
 
 class LruShadow:
-    """The keys that LRU would keep of those noted, and the hits that a policy is ahead of it.
+    """The keys that LRU would keep of those noted.
 
     A request's keys are noted from its first block on and booked by `settle`, the last first, so that
     the end of a prompt is older than its beginning, as in the tree.
@@ -17,23 +17,22 @@ class LruShadow:
     def __init__(self, capacity: int) -> None:
         self._capacity = max(1, capacity)
         self._keys: OrderedDict[BlockKey, None] = OrderedDict()
-        self._noted: list[tuple[BlockKey, bool]] = []
-        self.lead = 0
-        """Hits of the policy less those of LRU; the user may set it."""
+        self._noted: list[BlockKey] = []
+        self.found = 0
+        """Keys that were wanted while LRU had them."""
 
-    def note(self, key: BlockKey, hit: bool) -> None:
-        """A block was wanted; `hit` is whether the policy had it."""
-        self._noted.append((key, hit))
+    def note(self, key: BlockKey) -> None:
+        """A block was wanted."""
+        self._noted.append(key)
         if len(self._noted) > self._capacity:
             self.settle()
 
     def settle(self) -> None:
         """Book what was noted."""
         keys = self._keys
-        for key, hit in reversed(self._noted):
-            known = key in keys
-            self.lead += hit - known
-            if known:
+        for key in reversed(self._noted):
+            if key in keys:
+                self.found += 1
                 keys.move_to_end(key)
             else:
                 keys[key] = None
