@@ -193,6 +193,28 @@ def test_nobody_waits_longer_than_patience_allows(tmp_path: Path) -> None:
     after.stepper.close()
 
 
+def test_the_end_in_the_middle_of_a_restore_leaves_nothing(tmp_path: Path) -> None:
+    earlier(tmp_path, LONG)
+    began, may_go = Event(), Event()
+
+    def pause() -> None:
+        began.set()
+        assert may_go.wait(30)
+
+    tiers = Tiers(ram=0, folder=tmp_path / "kv", faults=lambda call: Fault.SLOW, pause=pause)
+    after = World(64, tiers=tiers)
+    answer = after.submit(LONG + "b", 3)
+    assert began.wait(30)
+    after.stepper.end_all(FinishReason.ABORTED, "The end.")
+    may_go.set()
+    after.stepper.close()
+    after.receive()  # what came too late
+    answer.check_ended_once()
+    after.check_nothing_leaked()
+    assert after.stepper.wait_at_most() is None
+    assert after.cache.gauges().cached == 0
+
+
 def test_nothing_is_read_for_those_who_lost_patience(tmp_path: Path) -> None:
     earlier(tmp_path, LONG, OTHER)
     began, may_go = Event(), Event()
