@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
+import polars as pl
 import pytest
 
 from hotprefix.doctor.report.call import Call
 from hotprefix.doctor.report.figures import Pattern, SessionFinding
-from hotprefix.doctor.report.sessions import sessions_of
+from hotprefix.doctor.report.sessions import _suspects, findings, sessions_of
 from tests.doctor.report.logs import call, table_of
 
 
@@ -81,6 +83,35 @@ def test_two_clients_that_take_turns_in_one_session() -> None:
     }
     assert patterns == {Pattern.SYSTEM_FLIP: 5}
     assert found(turns(6, prompt=900, read=0, system_print=lambda turn: turn // 3)) == [], "changed once"
+
+
+def test_the_first_look_at_sessions_overlooks_nothing() -> None:
+    """Most sessions are dismissed by sums; those that are not are as many as a look at every one finds."""
+    random, calls = Random(3), []
+    for session in range(400):
+        reads, grows = random.choice([[0], [None], [0, 7], [2048], [2048, 2304]]), random.choice([0, 300])
+        models = random.choice([["a"], ["a", "b"], [None, "a"]])
+        for turn in range(random.randint(1, 9)):
+            calls.append(
+                call(
+                    session=str(session),
+                    at=float(turn),
+                    prompt=random.choice([3000, 3000, 3000, None]) and 3000 + grows * turn,
+                    read=random.choice(reads),
+                    written=random.choice([None, 0, 900]),
+                    model=random.choice(models),
+                    tools_print=random.choice([None, 1, 1, 1, 2]),
+                )
+            )
+    table = table_of(*calls).with_columns(pl.col("tenant").fill_null("")).collect()
+    every = pl.DataFrame({"session": table["session"].unique(), "tenant": "", "is_suspect": True})
+    expected = [
+        one for session in _suspects(table.lazy(), every) if len(session) > 1 for one in findings(session)
+    ]
+    sessions = sessions_of(table.lazy(), top=10_000)
+    assert sessions is not None
+    assert len(set(sessions.totals)) > 3
+    assert sorted(sessions.findings, key=repr) == sorted(expected, key=repr)
 
 
 def test_order_is_that_of_time_and_tenants_are_apart() -> None:
