@@ -282,3 +282,10 @@ async def test_a_failing_prompt_ends_the_other_ones(server: Server) -> None:
 async def test_a_declared_length_of_any_size(server: Server) -> None:
     response = await server.client.post(CHAT, content=b"{}", headers={"content-length": "9" * 5000})
     assert envelope(response, 413)["code"] == "payload_too_large"
+
+
+async def test_a_name_of_the_clients_own_is_shortened(server: Server) -> None:
+    response = await server.client.post(CHAT, json=chat(logit_bias={"a" * 100_000: "b"}))
+    error = envelope(response, 400)
+    assert error["param"] == f"logit_bias.{'a' * 60}…"
+    assert len(response.content) < 1000

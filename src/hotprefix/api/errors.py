@@ -105,7 +105,9 @@ def _path(fault: ErrorDetails) -> str:
         if isinstance(step, int):
             path += f"[{step}]"
         elif not step.startswith("~"):
-            path += f".{step}" if path else step
+            # A name may be the client's own, and as long as a body may be.
+            name = step if len(step) <= _SHOWN_VALUE else step[:_SHOWN_VALUE] + "…"
+            path += f".{name}" if path else name
     return path or "body"
 
 

@@ -49,7 +49,7 @@ class Draft:
             "parallel_tool_calls": request.parallel_tool_calls is not False,
             "previous_response_id": request.previous_response_id,
             "prompt_cache_key": request.prompt_cache_key,
-            "reasoning": request.reasoning if isinstance(request.reasoning, dict) else _NO_REASONING,
+            "reasoning": self._reasoning(),
             "safety_identifier": request.safety_identifier,
             "service_tier": "default",
             "store": request.is_stored,
@@ -69,6 +69,12 @@ class Draft:
         wanted = self.request.text.format if self.request.text is not None else None
         return {"type": "text"} if wanted is None else wanted.shown()
 
+    def _reasoning(self) -> dict[str, Any]:
+        """What was asked for, of the members that are known."""
+        given = self.request.reasoning if isinstance(self.request.reasoning, dict) else {}
+        known = {name: given[name] for name in _REASONING if name in given}
+        return _NO_REASONING | {name: word for name, word in known.items() if _is_word(word)}
+
     def _choice(self) -> Any:
         choice = self.request.tool_choice
         if isinstance(choice, NamedTool):
@@ -82,4 +88,10 @@ class Draft:
         return {"turns": cut.turns, "messages": len(cut.dropped), "tokens": cut.tokens}
 
 
-_NO_REASONING = {"effort": None, "summary": None}
+def _is_word(value: Any) -> bool:
+    return isinstance(value, str) and len(value) <= _LONGEST_WORD
+
+
+_REASONING = ("effort", "summary", "generate_summary")
+_LONGEST_WORD = 64
+_NO_REASONING: dict[str, Any] = {"effort": None, "summary": None}

@@ -52,6 +52,12 @@ _CONVERSATION = "this server keeps no conversations; chain responses with 'previ
 _BACKGROUND = "every response is answered at once; leave it out or send false"
 
 
+# What is given back is stored and sent with several events: its length is bounded, metadata's as OpenAI's.
+MetaName = Annotated[str, Field(max_length=64)]
+MetaValue = Annotated[str, Field(max_length=512)]
+Echo = Annotated[str, Field(max_length=1000)]
+
+
 class ResponsesRequest(Wire):
     """A response that was asked for. None means "not given" everywhere."""
 
@@ -61,7 +67,7 @@ class ResponsesRequest(Wire):
     previous_response_id: Annotated[str, Field(min_length=1, max_length=1000)] | None = None
     store: bool | None = None
     stream: bool | None = None
-    metadata: Annotated[dict[str, str], Field(max_length=16)] | None = None
+    metadata: Annotated[dict[MetaName, MetaValue], Field(max_length=16)] | None = None
     max_output_tokens: Annotated[int, Field(ge=1, le=2**31 - 1)] | None = None
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
     top_p: Annotated[float, Field(ge=0, le=1)] | None = None
@@ -81,15 +87,15 @@ class ResponsesRequest(Wire):
     background: Annotated[bool | None, _not_true(_BACKGROUND)] = None
     prompt: Annotated[Any, BeforeValidator(unsupported("this server keeps no prompt templates"))] = None
     cache_control: Any = None
-    prompt_cache_key: str | None = None
+    prompt_cache_key: Echo | None = None
     prompt_cache_options: Any = None
     prompt_cache_retention: Any = None
     reasoning: Any = None
-    safety_identifier: str | None = None
+    safety_identifier: Echo | None = None
     service_tier: Any = None
     max_tool_calls: Any = None
     stream_options: Any = None
-    user: str | None = None
+    user: Echo | None = None
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
