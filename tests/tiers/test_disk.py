@@ -164,9 +164,9 @@ def test_a_few_more_than_half_retained_do_not_cost_all_writing(
         store.put(record(number, SIZE))
         store.retain([key_of(number)], clock.wall() + 1000)
     written = 0
-    for number in range(1000, 1400):
+    for number in range(1000, 1200):
         store.put(record(number, SIZE))
-    assert written < 4 * 400 * SIZE
+    assert written < 4 * 200 * SIZE
     kept = present(store, range(160))
     assert len(kept) * SIZE > LIMIT // 4
     assert kept == list(range(160 - len(kept), 160))

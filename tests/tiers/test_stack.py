@@ -486,7 +486,9 @@ def test_with_redis_down_only_indexes_promise(build: Build, clock: ManualClock) 
     assert stack.promising(keys) == 4
     assert fetch(stack, range(4)) == [0, 1]
     assert stack.stats()["redis"].is_open
+    skipped = stack.stats()["redis"].skipped
     assert stack.promising(keys) == 2
+    assert stack.stats()["redis"].skipped == skipped  # not even asked
     clock.advance(60)
     assert stack.promising(keys) == 4
 

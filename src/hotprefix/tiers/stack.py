@@ -133,7 +133,8 @@ class TierStack:
             return 0
         if any(tier.is_available for tier in self._tiers if not tier.is_indexed):
             return len(keys)
-        indexes = [tier.contains(keys) for tier in self._tiers]
+        # Only indexes are asked: this is the caller's thread, and others would be asked over the network.
+        indexes = [tier.contains(keys) for tier in self._tiers if tier.is_indexed]
         for number, key in enumerate(keys):
             if not any(index[number] for index in indexes) and self._waiting(key) is None:
                 return number
