@@ -20,7 +20,7 @@ _COUNTERS: dict[str, tuple[str, Callable[[TierStats], float]]] = {
     "hits": ("KV blocks that a tier was asked for and had.", lambda stats: stats.hits),
     "misses": ("KV blocks that a tier was asked for and had not.", lambda stats: stats.misses),
     "errors": ("Calls of a tier that failed; each was a miss.", lambda stats: stats.errors),
-    "dropped": ("KV blocks that had to leave a tier, or never came in, for want of room.", lambda stats: stats.dropped),
+    "dropped": ("KV blocks that had to go for want of room.", lambda stats: stats.dropped),
     "damaged": ("KV blocks that were found damaged, and dropped.", lambda stats: stats.damaged),
     "read_bytes": ("Bytes read from a tier.", lambda stats: stats.read_bytes),
     "read_seconds": ("Seconds spent reading from a tier.", lambda stats: stats.read_seconds),
