@@ -205,7 +205,7 @@ class FakeModel:
 
     def greedy(self, prompt: Sequence[int], count: int, cutter: Cutter | None = None) -> list[int]:
         """The twin: what must be answered, `EOS` included, computed without any blocks."""
-        cache = TwinCache(cutter)
+        cache = TwinCache(cutter, is_exact=self.least > 1)
         for token in prompt:
             digest = cache.add(token)
         answer: list[int] = []
@@ -216,10 +216,14 @@ class FakeModel:
 
 
 class TwinCache:
-    """A sequence's cache as a list: token, digest and place in the sequence of each."""
+    """A sequence's cache as a list: token, digest and place in the sequence of each.
 
-    def __init__(self, cutter: Cutter | None) -> None:
+    In exact mode a pass behind a cut begins with the last token that stayed, computed again.
+    """
+
+    def __init__(self, cutter: Cutter | None, *, is_exact: bool = False) -> None:
         self._cutter = cutter
+        self._is_exact = is_exact
         self._held: list[tuple[int, int, int]] = []
         self._length = 0
 
@@ -227,15 +231,21 @@ class TwinCache:
         """Compute one token; its digest."""
         if self._cutter is not None and len(self._held) == self._cutter.budget:
             self._cut(self._cutter)
-        digest = 0
-        if self._cutter is None and self._held:
-            digest = self._held[-1][1]
-        else:
-            for old, found, _ in self._held:
-                digest = found if link(digest, old) == found else after_gap(digest, found, old)
-        digest = link(digest, token)
+            if self._is_exact:
+                again, _, place = self._held.pop()
+                self._held.append((again, link(self._seen(), again), place))
+        digest = link(self._seen(), token)
         self._held.append((token, digest, self._length))
         self._length += 1
+        return digest
+
+    def _seen(self) -> int:
+        """What the next token sees."""
+        digest = 0
+        if self._cutter is None and self._held:
+            return self._held[-1][1]
+        for old, found, _ in self._held:
+            digest = found if link(digest, old) == found else after_gap(digest, found, old)
         return digest
 
     def _cut(self, cutter: Cutter) -> None:

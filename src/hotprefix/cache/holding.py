@@ -24,13 +24,15 @@ class Holding:
 
     `computed` tokens of the history have been computed; `prefilled` of them by prefill passes. All of
     them but `dropped` have their KV in the table. The table only grows; when room is short, a duplicate
-    gives way to the tree's block; and strategies may have it cut anew, from when on nothing more of
-    it is offered for reuse: what was computed behind a gap is no prefix of anything.
+    gives way to the tree's block; and strategies may have it cut anew (last when `cut_at` tokens were
+    computed), from when on nothing more of it is offered for reuse: what was computed behind a gap is no
+    prefix of anything.
     """
 
     __slots__ = (
         "_origins",
         "computed",
+        "cut_at",
         "dropped",
         "history",
         "lease",
@@ -49,6 +51,7 @@ class Holding:
         self.computed = reused
         self.prefilled = reused
         self.dropped = 0
+        self.cut_at = -1
         self._origins: NDArray[np.int64] = np.empty(0, dtype=np.int64)
 
     @property
@@ -71,6 +74,7 @@ class Holding:
         """Only the tokens `kept` of the table remain, in `table`; `private` are its own blocks."""
         self._origins = self.origins[kept]
         self.dropped = self.computed - len(kept)
+        self.cut_at = self.computed
         self.table = table
         self.private = set(private)
         if self.lease is not None:

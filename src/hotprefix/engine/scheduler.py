@@ -114,9 +114,7 @@ class Scheduler:
         for sequence in self.running:
             holding = _holding(sequence)
             if sequence.is_decoding:
-                exact = self._settings.decode is DecodeMode.EXACT
-                past = self._cache.redo_from(holding.cached) if exact else holding.cached
-                start = past + holding.dropped
+                start = self._redone(holding) if self._is_exact else holding.computed
                 batch.parts.append(Part(sequence, start, len(sequence.history), False))
             elif sequence.pending:
                 prefills.append(sequence)
@@ -239,6 +237,14 @@ class Scheduler:
             return history.keys(reusable // history.block_size)
         return self._flights.keys(history)
 
+    @property
+    def _is_exact(self) -> bool:
+        return self._settings.decode is DecodeMode.EXACT
+
+    def _redone(self, holding: Holding) -> int:
+        """Where a pass begins that computes the last token again."""
+        return self._cache.redo_from(holding.cached) + holding.dropped
+
     def _fill_prefills(self, batch: Batch, prefills: list[Sequence], budget: int) -> None:
         """The oldest prompt has its turn in every step; those with less left pass it on half of the budget.
 
@@ -258,6 +264,9 @@ class Scheduler:
     def _add_prefill(self, batch: Batch, sequence: Sequence, wanted: int) -> int:
         holding, cutter = _holding(sequence), sequence.strategy.cutter
         start, dropped, total = holding.computed, holding.dropped, len(sequence.history) - holding.dropped
+        if self._is_exact and holding.cut_at == start:
+            # As decoding does, which sees the last token behind the cut: so both write the same.
+            start = self._redone(holding)
         if cutter is not None:
             total = min(total, cutter.budget)
         end = self._cache.chunk_end(start - dropped, wanted, total) + dropped

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
 from hotprefix.engine.request import FinishReason
-from hotprefix.engine.settings import EngineSettings
+from hotprefix.engine.settings import DecodeMode, EngineSettings
 from hotprefix.engine.strategy.choice import StrategyChoice, StrategyName
 from hotprefix.engine.strategy.settings import StrategySettings
 from tests.engine.fake_model import EOS
@@ -45,12 +45,14 @@ class StrategyMachine(RuleBasedStateMachine):
         policy=st.sampled_from(["lru", "slru", "adaptive", None]),
         chunk=st.sampled_from([2, 5, 16, 64]),
         running=st.sampled_from([2, 8]),
+        decode=st.sampled_from(DecodeMode),
     )
-    def build(self, blocks: int, policy: str | None, chunk: int, running: int) -> None:
+    def build(self, blocks: int, policy: str | None, chunk: int, running: int, decode: DecodeMode) -> None:
         self.world = World(
             blocks,
             settings=EngineSettings(
                 policy=policy,
+                decode=decode,
                 prefill_chunk=chunk,
                 mixed_chunk=max(1, chunk // 2),
                 max_running=running,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
@@ -12,7 +13,9 @@ from numpy.typing import NDArray
 from hotprefix.base.errors import ContextLengthExceeded, InvalidRequest, ModelError, UnsupportedModel
 from hotprefix.base.ids import RequestId
 from hotprefix.engine.request import GenerationRequest, Sampling
-from hotprefix.engine.settings import EngineSettings
+from hotprefix.engine.row_state import RowState
+from hotprefix.engine.sampler import Drawn, Sampler
+from hotprefix.engine.settings import DecodeMode, EngineSettings
 from hotprefix.engine.strategy.choice import StrategyChoice, StrategyName
 from hotprefix.engine.strategy.settings import StrategySettings
 from hotprefix.models.manifest import ModelManifest
@@ -68,6 +71,33 @@ def test_a_known_beginning_changes_no_bit_of_a_long_prompt(
         assert found.cached == known
         np.testing.assert_array_equal(warm.logits(found), cold.logits(expected))
         assert found.tokens == expected.tokens
+
+
+class Recording(Sampler):
+    """Keeps the logits behind every step, a copy of each row."""
+
+    def __init__(self) -> None:
+        self.all: list[NDArray[np.float32]] = []
+
+    def sample(self, logits: NDArray[np.float32], rows: Sequence[RowState]) -> list[Drawn]:
+        self.all += [row.copy() for row in logits]
+        return super().sample(logits, rows)
+
+
+def test_exact_decoding_and_prefill_give_the_same_bits_behind_cuts_too(tiny_model: ModelManifest) -> None:
+    """So that an answer that was set back goes on as if it had not been."""
+    strategy = StrategySettings(StrategyName.WINDOW, window=128, keys=0.0, scorer="keydiff")
+    settings = EngineSettings(arena_bytes=16 * MIB, decode=DecodeMode.EXACT, strategy=strategy)
+    decoded, prefilled = (Bench(tiny_model, settings) for _ in range(2))
+    steps, last = Recording(), Recording()
+    object.__setattr__(decoded.stepper._parts, "sampler", steps)
+    object.__setattr__(prefilled.stepper._parts, "sampler", last)
+    prompt = random_prompt(Random(12), VOCAB, 100)
+    answer = answered(decoded, prompt, 72)
+    # Cuts come behind 128 and 160 tokens; 29 and 61 leave a single token to compute behind one.
+    for count in (20, 29, 30, 40, 61, 70):
+        answered(prefilled, [*prompt, *answer.tokens[:count]], 1)
+        np.testing.assert_array_equal(last.all[-1], steps.all[count])
 
 
 def in_window(prompt: list[int]) -> list[int]:
