@@ -42,6 +42,19 @@ async def test_a_client_that_goes_away_frees_the_engine(server: Server, stream: 
     assert line["status"] == (200 if stream else 499)
 
 
+async def test_a_client_that_goes_away_with_another_request_in_line(server: Server) -> None:
+    server.engine.hold_after = 2
+    async with on_socket(server) as sock:
+        body = json.dumps(BODY).encode()
+        head = b"POST /v1/chat/completions HTTP/1.1\r\nhost: x\r\ncontent-length: %d\r\n\r\n" % len(body)
+        _, writer = await asyncio.open_connection(sock.host, sock.port)
+        writer.write((head + body) * 2)
+        await server.engine.held.wait()
+        writer.close()
+        await until(lambda: server.engine.in_flight == 0)
+        assert list(server.engine.ended.values()) == ["closed by the reader"]
+
+
 async def test_a_client_that_goes_away_while_sending(server: Server) -> None:
     async with on_socket(server) as sock:
         _, writer = await sock.send(

@@ -7,6 +7,7 @@ or hold connections open without ever asking. Only to be imported where httptool
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
@@ -23,7 +24,8 @@ _REFUSAL = (
 class BoundedHttp(HttpToolsProtocol):
     """A larger head gets 431, a later one a closed connection.
 
-    What is counted are the bytes of a head that has not ended, and of the trailers behind a body.
+    What is counted are the bytes of a head that has not ended, and of the trailers behind a body. A client
+    that goes away is told to every request of its connection.
     """
 
     most_bytes = 64 * 1024
@@ -35,6 +37,7 @@ class BoundedHttp(HttpToolsProtocol):
         self._in_head = False
         self._head = 0
         self._patience: asyncio.TimerHandle | None = None
+        self._unanswered: deque[RequestResponseCycle] = deque()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -43,6 +46,11 @@ class BoundedHttp(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self._wait_no_longer()
         super().connection_lost(exc)
+        # uvicorn tells the request that came last; of pipelined ones it is the first that is being answered.
+        for cycle in self._unanswered:
+            if not cycle.response_complete:
+                cycle.disconnected = True
+                cycle.message_event.set()
 
     def data_received(self, data: bytes) -> None:
         super().data_received(data)
@@ -68,6 +76,9 @@ class BoundedHttp(HttpToolsProtocol):
         self._in_head, self._head = False, 0
         self._wait_no_longer()
         super().on_headers_complete()
+        while self._unanswered and self._unanswered[0].response_complete:
+            self._unanswered.popleft()
+        self._unanswered.append(self.cycle)
 
     def _wait(self) -> None:
         if self._patience is None:
