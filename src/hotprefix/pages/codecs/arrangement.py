@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from hotprefix.pages.codecs.entropy import Symbols
 from hotprefix.pages.codecs.experts import DROPPED, FLOAT8, Chosen
@@ -46,17 +47,25 @@ class Arrangement:
         """Codes [2, layers, kv heads, tokens, head size] in order, without the dropped."""
         rows, pieces, piece, tokens = self._cut
         columns = np.ascontiguousarray(codes.reshape(rows, tokens, -1).swapaxes(1, 2)).reshape(-1, tokens)
-        cut = columns[self._places].reshape(rows * pieces, piece, tokens).swapaxes(1, 2)
-        return np.ascontiguousarray(cut).reshape(-1, piece)[self._order].reshape(-1)
+        cut = np.take(columns, self._places, axis=0).reshape(rows * pieces, piece, tokens).swapaxes(1, 2)
+        return np.take(np.ascontiguousarray(cut).reshape(-1, piece), self._order, axis=0).reshape(-1)
 
     def restored(self, symbols: Symbols) -> Symbols:
         """Undo `arranged`, with 0 for the dropped."""
         rows, pieces, piece, tokens = self._cut
-        cut = np.zeros((rows * pieces * tokens, piece), np.int8)
-        cut[self._order] = symbols.reshape(-1, piece)
-        columns = np.empty((len(self._places), tokens), np.int8)
-        columns[self._places] = cut.reshape(-1, tokens, piece).swapaxes(1, 2).reshape(-1, tokens)
+        cut = _scattered(symbols, piece, self._order, rows * pieces * tokens)
+        turned = np.ascontiguousarray(cut.reshape(-1, tokens, piece).swapaxes(1, 2))
+        columns = _scattered(turned, tokens, self._places, len(self._places))
         return np.ascontiguousarray(columns.reshape(rows, -1, tokens).swapaxes(1, 2)).reshape(self._shape)
+
+
+def _scattered(codes: Symbols, width: int, places: NDArray[np.intp], count: int) -> Symbols:
+    """`count` rows of `width` codes, those at `places` from `codes` in order, the others zero."""
+    # One item a row: numpy moves it at once, and not code by code.
+    row = np.dtype((np.void, width))
+    rows = np.zeros(count, row)
+    rows[places] = codes.reshape(-1).view(row)
+    return rows.view(np.int8)
 
 
 def _shift(offset: int) -> int:
