@@ -19,6 +19,7 @@ pytestmark = pytest.mark.model
 
 BLOCK = 32
 POLICIES = ("lru", "adaptive")
+TRACE = "recorded.jsonl"
 REQUESTS = 60
 WORDS = range(1_000, 20_000)
 """Ids of ordinary tokens."""
@@ -28,9 +29,10 @@ WORDS = range(1_000, 20_000)
 def small(
     request: pytest.FixtureRequest, default_model: ModelManifest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[tuple[str, Server]]:
-    """An arena of some hundred blocks."""
+    """An arena of some hundred blocks; requests are recorded."""
+    folder = tmp_path_factory.mktemp(f"small-{request.param}")
     options = ("--kv-arena", "48M", "--policy", request.param, "--profile", "hotprefix")
-    with serving(tmp_path_factory.mktemp(f"small-{request.param}"), *options) as server:
+    with serving(folder, *options, "--trace", str(folder / TRACE)) as server:
         yield request.param, server
 
 
@@ -54,7 +56,9 @@ def traffic() -> list[tuple[list[int], list[int]]]:
     return found
 
 
-def test_hit_tokens_are_those_of_the_server(small: tuple[str, Server], tmp_path: Path) -> None:
+def test_hit_tokens_are_those_of_the_server(
+    small: tuple[str, Server], tmp_path: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     policy, server = small
     room = sum(server.metric("kv_blocks", state=state) for state in ("free", "cached", "in_use"))
     live, lines = [], []
@@ -78,3 +82,12 @@ def test_hit_tokens_are_those_of_the_server(small: tuple[str, Server], tmp_path:
     assert outcome.tokens == sum(len(tokens) for _, tokens in traffic())
     assert 0.2 < outcome.token_rate < 0.9 * outcome.ideal_rate
     assert outcome.hit_tokens == pytest.approx(sum(live), rel=0.01)
+    recorded = TraceSource([recording(tmp_path_factory, policy)])
+    again = replay(recorded.requests(), recorded.block_size, [ReplaySettings(int(room), policy)])[0]
+    assert (again.requests, again.tokens) == (outcome.requests, outcome.tokens)
+    assert again.hit_tokens == pytest.approx(sum(live), rel=0.01)
+
+
+def recording(factory: pytest.TempPathFactory, policy: str) -> Path:
+    """What the server of the fixture has recorded."""
+    return next(factory.getbasetemp().glob(f"small-{policy}*/{TRACE}"))

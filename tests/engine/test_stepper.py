@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import pytest
 
 from hotprefix.base.errors import InvalidRequest
-from hotprefix.base.ids import RequestId
+from hotprefix.base.ids import BlockKey, RequestId
 from hotprefix.engine.request import FinishReason, Grammar, GrammarKind, Usage
 from hotprefix.engine.settings import DecodeMode, EngineSettings
 from tests.engine.fake_model import EOS, letters
@@ -70,6 +72,37 @@ class TestReuse:
         again = world.ask(PROMPT, 1)
         assert world.model.computed - before == 2
         assert again.tokens() == world.expected(again)
+
+
+class Heard:
+    """What was recorded."""
+
+    def __init__(self) -> None:
+        self.requests: list[tuple[float, str, list[BlockKey], tuple[int, int]]] = []
+
+    def write(self, at: float, scope: str, keys: Sequence[BlockKey], tokens: tuple[int, int]) -> None:
+        self.requests.append((at, scope, list(keys), tokens))
+
+
+class TestRecording:
+    def test_every_request_that_was_admitted_is_recorded_once(self) -> None:
+        world, heard = World(), Heard()
+        world.stepper.recorder = heard
+        world.ask(PROMPT, 5)
+        world.ask(PROMPT[:6], 3)
+        (at, scope, keys, tokens), (later, same, fewer, _) = heard.requests
+        assert tokens == (len(PROMPT), 5)
+        assert (len(keys), len(fewer)) == (11, 2)
+        assert keys[0] == fewer[0]
+        assert keys[1] != fewer[1], "of the second block only half is the same"
+        assert scope == same
+        assert at <= later
+
+    def test_a_request_with_several_answers_is_one(self) -> None:
+        world, heard = World(), Heard()
+        world.stepper.recorder = heard
+        world.ask(PROMPT, 4, n=3)
+        assert [tokens for *_, tokens in heard.requests] == [(len(PROMPT), 12)]
 
 
 class TestExactness:

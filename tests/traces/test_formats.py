@@ -18,7 +18,7 @@ from hotprefix.base.ids import BlockKey
 from hotprefix.ledger.export import export
 from hotprefix.ledger.store import open_store
 from hotprefix.traces.errors import BrokenTrace
-from hotprefix.traces.formats import TraceWriter
+from hotprefix.traces.formats.own import trace_line
 from hotprefix.traces.lines import nothing
 from hotprefix.traces.request import TraceRequest
 from hotprefix.traces.source import TraceOptions, TraceSource
@@ -221,11 +221,12 @@ class TestOwn:
     def test_what_is_written_is_read(self, tmp_path: Path) -> None:
         path = tmp_path / "own.jsonl"
         keys = [BlockKey(bytes([number]) * 32) for number in range(3)]
-        with path.open("wb") as stream:
-            writer = TraceWriter(stream, 32)
-            writer.write(0.5, "acme", keys[:2], (70, 5))
-            writer.write(1.5, "acme", [keys[0], keys[2]], (80, 6))
-            writer.write(2.5, "beta", keys[:2], (70, 5))
+        lines = [
+            trace_line(32, 0.5, "acme", keys[:2], (70, 5)),
+            trace_line(32, 1.5, "acme", [keys[0], keys[2]], (80, 6)),
+            trace_line(32, 2.5, "beta", keys[:2], (70, 5)),
+        ]
+        path.write_bytes(b"".join(lines))
         source = TraceSource([path])
         requests = list(source.requests())
         assert (source.block_size, source.names) == (32, ["hotprefix"])

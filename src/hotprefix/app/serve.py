@@ -26,6 +26,7 @@ from hotprefix.app.wiring import (
     new_metrics,
     prompt_builder,
     read_grants,
+    recorded,
     running_engine,
     served_model,
     texts,
@@ -56,7 +57,7 @@ def serve(
             model = served_model(manifest, known.tokenizer, settings)
             metrics = new_metrics(model)
             engine_life = running_engine(manifest, model, known.answers, settings, metrics, grants)
-            with engine_life as engine:
+            with engine_life as engine, recorded(engine, settings.trace, log):
                 status.stop()
                 waiting.close()
                 serve_engine(

@@ -157,6 +157,13 @@ Redact = Annotated[
         help="Keep lengths instead of the prompts' words where the ledger shows a difference.",
     ),
 ]
+TraceFile = Annotated[
+    Path | None,
+    _option(
+        _OPERATION,
+        "Record requests for 'hotprefix replay': lengths and digests of prompt blocks, no text.",
+    ),
+]
 NoDashboard = Annotated[
     bool, typer.Option("--no-dashboard", rich_help_panel=_OPERATION, help="Serve no page at /dashboard.")
 ]
@@ -242,6 +249,7 @@ def serve_command(
     ledger_url: LedgerUrl = None,
     require_keys: RequireKeys = False,
     redact: Redact = False,
+    trace: TraceFile = None,
     no_dashboard: NoDashboard = False,
     isolate_scenes: IsolateScenes = False,
     preprocess: Preprocess = "none",
@@ -289,6 +297,7 @@ def serve_command(
         ledger_url=ledger_url,
         require_keys=require_keys,
         redact=redact,
+        trace=trace,
         dashboard=not no_dashboard,
         isolate_scenes=isolate_scenes,
         preprocess=_steps(preprocess),

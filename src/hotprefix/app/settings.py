@@ -98,6 +98,7 @@ class ServeSettings:
     require_keys: bool = False
     isolate_scenes: bool = False
     redact: bool = False
+    trace: Path | None = None
     dashboard: bool = True
     profile: str = DEFAULT_PROFILE
     profiles_dir: Path | None = None

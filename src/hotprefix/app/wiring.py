@@ -62,6 +62,7 @@ from hotprefix.tenants.authenticator import Authenticator
 from hotprefix.tenants.limiter import RateLimiter
 from hotprefix.tenants.quota import TenantQuota
 from hotprefix.tenants.tenancy import Tenancy, open_tenancy
+from hotprefix.traces.recording import TraceRecording
 
 _TOKENISING_THREADS = 2
 _SEGMENT_BYTES = 32 * 1024 * 1024
@@ -186,6 +187,23 @@ def running_engine(
         yield engine
     finally:
         engine.stop()
+
+
+@contextmanager
+def recorded(engine: Engine, trace: Path | None, log: FilteringBoundLogger) -> Iterator[None]:
+    """Requests of `engine` are appended to a trace, if one is named. Raises `BrokenTrace`."""
+    if trace is None:
+        yield
+        return
+    block_size = engine.block_size
+    with closing(
+        TraceRecording(trace, block_size, lambda text: log.warning("trace", problem=text))
+    ) as recording:
+        engine.record_to(recording)
+        try:
+            yield
+        finally:
+            engine.record_to(None)
 
 
 @contextmanager

@@ -26,6 +26,7 @@ from hotprefix.keys.chain import TokenHistory
 from hotprefix.keys.zones import PublicZone
 from hotprefix.kv.top import NO_PATHS, TopLimits, TopPaths
 from hotprefix.tenants.quota import TenantQuota
+from hotprefix.traces.recording import Recorder
 
 _DRAINING = "The server is shutting down. Try another one, or again later."
 _log = structlog.get_logger("hotprefix.engine")
@@ -87,6 +88,10 @@ class Engine:
     def tiering(self) -> Tiering | None:
         """What is behind the arena; None if nothing is."""
         return self._stepper.tiering
+
+    def record_to(self, recorder: Recorder | None) -> None:
+        """From now on `recorder` hears of requests that end; None: nobody does."""
+        self._stepper.recorder = recorder
 
     def start(self) -> None:
         """Start the thread. `wait_ready` waits for the end of the warm-up."""

@@ -35,6 +35,7 @@ from hotprefix.kv.top import NO_PATHS, TopLimits, TopPaths, top_paths
 from hotprefix.prompt.answers import AnswerMemory
 from hotprefix.prompt.tokenizer import Tokenizer
 from hotprefix.tenants.quota import TenantQuota
+from hotprefix.traces.recording import Recorder
 
 GAUGE_SECONDS = 0.25
 _SAVED_IN_A_STEP = 2
@@ -75,6 +76,8 @@ class Stepper:
         self._parts = parts
         self._clock = clock
         self._observer = observer
+        self.recorder: Recorder | None = None
+        """Hears of requests that have ended; the owner may change it at any time."""
         self._writer = AnswerWriter(parts.eos_ids)
         self._states: dict[RequestId, RequestState] = {}
         self._evicted = 0
@@ -353,6 +356,18 @@ class Stepper:
         if self._writer.finish(sequence, reason, now, error) is not None:
             del self._states[state.request.request_id]
             self._observer.finished(reason, timings_of(state, now), usage_of(state))
+            self._record(sequence, now)
+
+    def _record(self, sequence: Sequence, now: float) -> None:
+        """Tell the recorder of a request that has ended, whose last choice is `sequence`."""
+        state, history = sequence.parent, sequence.history
+        if self.recorder is None or state.admitted_at is None:
+            return
+        came = self._clock.wall() - (now - state.submitted_at)
+        full, rest = divmod(sequence.prompt_tokens, history.block_size)
+        keys = [*history.keys(full), *([history.key_at(sequence.prompt_tokens)] if rest else [])]
+        tokens = (sequence.prompt_tokens, state.completion_tokens)
+        self.recorder.write(came, history.root_of(0).hex()[:16], keys, tokens)
 
     def _remember(self, sequence: Sequence) -> None:
         """Keep the answer's ids for the next turn, if its whole text goes to the client."""

@@ -17,7 +17,7 @@ from hotprefix.traces.errors import BrokenTrace
 Advance = Callable[[int], None]
 """So many more bytes of the file, as it lies on disk, are read."""
 HEAD_BYTES = 1 << 16
-_PACKED = (".gz", ".xz")
+PACKED = (".gz", ".xz")
 _EVERY = 256
 
 
@@ -27,7 +27,7 @@ def nothing(size: int) -> None:
 
 def plain_name(path: Path) -> str:
     """The file's name without the ending of a compression."""
-    return path.name.removesuffix(path.suffix) if path.suffix in _PACKED else path.name
+    return path.name.removesuffix(path.suffix) if path.suffix in PACKED else path.name
 
 
 def read_head(path: Path) -> bytes:

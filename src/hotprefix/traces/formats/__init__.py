@@ -10,7 +10,7 @@ from hotprefix.traces.formats.azure import AzureFormat
 from hotprefix.traces.formats.base import TraceFormat
 from hotprefix.traces.formats.ledger_rows import LedgerFormat
 from hotprefix.traces.formats.mooncake import MooncakeFormat
-from hotprefix.traces.formats.own import OwnFormat, TraceWriter
+from hotprefix.traces.formats.own import OwnFormat
 from hotprefix.traces.lines import read_head
 
 FORMATS: tuple[TraceFormat, ...] = (
@@ -40,4 +40,4 @@ def format_of(path: Path) -> TraceFormat:
     )
 
 
-__all__ = ["FORMATS", "TraceFormat", "TraceWriter", "format_of"]
+__all__ = ["FORMATS", "TraceFormat", "format_of"]

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO
 
 import orjson
 
@@ -52,24 +51,19 @@ class OwnFormat:
             )
 
 
-class TraceWriter:
-    """Writes such a file, a request a line."""
-
-    def __init__(self, stream: IO[bytes], block_size: int) -> None:
-        self._stream = stream
-        self._block = block_size
-
-    def write(self, at: float, scope: str, keys: Sequence[BlockKey], tokens: tuple[int, int]) -> None:
-        """Add a request; `tokens` are those of prompt and answer, `at` is in seconds."""
-        line = {
-            "at": at,
-            "scope": scope,
-            "block": self._block,
-            "input": tokens[0],
-            "output": tokens[1],
-            "keys": [key[:8].hex() for key in keys],
-        }
-        self._stream.write(orjson.dumps(line) + b"\n")
+def trace_line(
+    block_size: int, at: float, scope: str, keys: Sequence[BlockKey], tokens: tuple[int, int]
+) -> bytes:
+    """A request as a line of such a file; `tokens` are those of prompt and answer, `at` is in seconds."""
+    line = {
+        "at": at,
+        "scope": scope,
+        "block": block_size,
+        "input": tokens[0],
+        "output": tokens[1],
+        "keys": [key[:8].hex() for key in keys],
+    }
+    return orjson.dumps(line) + b"\n"
 
 
 def _number(key: object, place: str) -> int:
