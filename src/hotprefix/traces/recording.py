@@ -31,7 +31,8 @@ class Recorder(Protocol):
     def write(self, at: float, scope: str, keys: Sequence[BlockKey], tokens: tuple[int, int]) -> None:
         """A request came at `at` (seconds since 1970) with `keys` for the blocks of its prompt.
 
-        The last of them may be partly filled. Equal blocks have equal keys within a scope. `tokens` are those of prompt and answer.
+        The last of them may be partly filled. Equal blocks have equal keys within a scope. `tokens`
+        are those of prompt and answer.
         """
         ...
 
