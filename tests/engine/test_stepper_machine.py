@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from hotprefix.engine.request import FinishReason
 from hotprefix.engine.settings import DecodeMode, EngineSettings
@@ -106,12 +106,20 @@ class EngineMachine(RuleBasedStateMachine):
 
     @rule(count=st.integers(1, 12))
     def step(self, count: int) -> None:
-        self.world.step(count)
+        for _ in range(count):
+            self.world.step()
+            self.world.settle()
 
     @rule()
     def rest(self) -> None:
         """Nothing is asked for a while."""
         self.world.rest()
+
+    @invariant()
+    def settled(self) -> None:
+        """Threads of tiers keep no time, and what is drawn next must be the same in every run."""
+        if hasattr(self, "world"):
+            self.world.settle()
 
     def teardown(self) -> None:
         if not hasattr(self, "world"):

@@ -235,6 +235,12 @@ class World:
             self.inbox.get(timeout=10)()
             self.check()
 
+    def settle(self) -> None:
+        """Wait for what the tiers' threads have begun: what comes next then depends on nobody's speed."""
+        if self.tiering is not None:
+            assert self.tiering.stack.flush(10)
+            self.receive(wait=True)
+
     def rest(self) -> None:
         """What the engine does when there is nothing to do: save, here to the end."""
         while self.tiering is not None:
