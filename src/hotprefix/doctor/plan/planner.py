@@ -34,8 +34,8 @@ def plan_capacity(
     if best > wish.target:
         why = (
             f"{100 * (1 - wish.share):.3g}% of the requests have so much to compute that they take "
-            f"{seconds(best)} or more on an idle server that forgets nothing: no number of servers helps, only "
-            "faster ones or shorter prompts."
+            f"{seconds(best)} or more on an idle server that forgets nothing: no number of servers helps, "
+            "only faster ones or shorter prompts."
         )
         return _plan(search, ideal, None, Refusal(why, best, None))
     search.run()
