@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hotprefix.doctor.lint.severity import Severity
-from tests.doctor.lint.support import RULES, code, ids, only
+from tests.doctor.lint.support import RULES, code, ids, linter, only
 
 
 def found(folder: Path, text: str, name: str = "system.j2") -> list[str]:
@@ -73,3 +73,21 @@ def test_comments_switch_rules_off(tmp_path: Path) -> None:
 def test_a_broken_template_is_told(tmp_path: Path) -> None:
     finding = only(code(tmp_path, "one\n{% if %}", name="p.j2"), "HP901")
     assert finding.place.line == 2
+
+
+def test_what_a_template_includes_is_part_of_it(tmp_path: Path) -> None:
+    (tmp_path / "desk").mkdir()
+    (tmp_path / "desk" / "clock.j2").write_text("It is {{ now() }}.\n", encoding="utf-8")
+    (tmp_path / "rules.j2").write_text(RULES, encoding="utf-8")
+    text = "Help.\n{% include 'clock.j2' %}\n{% include 'rules.j2' %}{% include 'gone.j2' ignore missing %}"
+    (tmp_path / "desk" / "system.j2").write_text(text, encoding="utf-8")
+    finding = only(linter().check([tmp_path]).findings, "HP101")
+    assert finding.place.file == str(tmp_path / "desk" / "clock.j2")
+    assert (finding.place.line, finding.severity) == (1, Severity.WARNING)
+    assert int(finding.words["lost"]) > 1_900
+    (tmp_path / "desk" / "clock.j2").write_text("{{ now() }} {# hotprefix: ignore #}", encoding="utf-8")
+    assert linter().check([tmp_path]).findings == []
+
+
+def test_templates_that_include_themselves_end(tmp_path: Path) -> None:
+    assert found(tmp_path, "{% include 'system.j2' %}{{ now() }}" + RULES) == ["HP101"]

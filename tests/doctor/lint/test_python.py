@@ -263,3 +263,20 @@ def test_deep_and_endless_programs_end(tmp_path: Path) -> None:
     code(tmp_path, deep)
     code(tmp_path, "def a():\n    return b()\ndef b():\n    return a()\nsystem_prompt = a()\n")
     code(tmp_path, "system_prompt = " + " + ".join(["'x'"] * 3_000))
+
+
+def test_what_holds_itself_ends(tmp_path: Path) -> None:
+    source = """
+import json
+parts, facts = [], {}
+parts.append(parts)
+facts["self"], facts["parts"] = facts, parts
+parts.append(facts)
+parts.insert(0, [parts, parts])
+facts.update({"again": facts})
+copy = list(parts)
+copy.append(parts)
+system_prompt = f"{parts} {facts}" + json.dumps(facts)
+messages = [{"role": "system", "content": parts}, {"role": "user", "content": facts}]
+"""
+    assert "HP901" not in ids(code(tmp_path, source))

@@ -24,6 +24,8 @@ from hotprefix.doctor.recorded import Recorded
 
 JINJA_SUFFIXES = (".j2", ".jinja", ".jinja2")
 
+_DEEPEST = 5
+_MOST_FOLDERS = 4
 _CLOCK_CODES = re.compile(r"%[HIMSfpcXTRrs]")
 _FOR_THE_USER = re.compile(r"(?:^|[-_.])(?:user|human|question|query)(?:[-_.]|$)", re.IGNORECASE)
 
@@ -41,10 +43,7 @@ class _Generation(jinja2.ext.Extension):
 def read_jinja(path: Path) -> Iterator[LintRequest]:
     """A template as a system prompt, or as a user's message if its name says so. Raises `UnreadableFile`."""
     try:
-        text = path.read_text(encoding="utf-8")
-        tree = jinja2.Environment(
-            extensions=["jinja2.ext.do", "jinja2.ext.loopcontrols", "jinja2.ext.i18n", _Generation]
-        ).parse(text)
+        tree, text = _parsed(path)
     except jinja2.TemplateSyntaxError as error:
         raise UnreadableFile(f"{path}:{error.lineno} is no Jinja: {error.message}") from error
     except OSError as error:
@@ -52,17 +51,28 @@ def read_jinja(path: Path) -> Iterator[LintRequest]:
     except (UnicodeDecodeError, RecursionError) as error:
         raise UnreadableFile(f"{path} can't be read as a template: {error}") from error
     role = "user" if _FOR_THE_USER.search(path.stem) else "system"
-    message = {"role": role, "content": _Reader(text).read(tree)}
+    message = {"role": role, "content": _Reader(text, path).read(tree)}
     place = Place(str(path), 1)
     recorded = Recorded(Dialect.CHAT, {"messages": [message, {"role": "user", "content": "…"}]}, place)
     request = unfold(recorded, Origin.TEMPLATE, Source(place), tools_first=False)
     yield replace(request, newest=0) if role == "user" else request
 
 
-class _Reader:
-    """Follows a template from top to bottom, through both branches and once through each loop."""
+def _parsed(path: Path) -> tuple[nodes.Template, str]:
+    text = path.read_text(encoding="utf-8")
+    environment = jinja2.Environment(
+        extensions=["jinja2.ext.do", "jinja2.ext.loopcontrols", "jinja2.ext.i18n", _Generation]
+    )
+    return environment.parse(text), text
 
-    def __init__(self, source: str) -> None:
+
+class _Reader:
+    """Follows a template from top to bottom, through both branches, once through each loop, and into what it
+    includes: that is looked for beside it and below the folders above it. `depth` counts templates."""
+
+    def __init__(self, source: str, path: Path, depth: int = 0) -> None:
+        self._path = path
+        self._depth = depth
         self._lines = re.split(r"\r\n|\r|\n", source)
         self._text = ""
         self._suspects: list[Suspect] = []
@@ -80,6 +90,8 @@ class _Reader:
                     self._output(part)
             case nodes.Assign(target=nodes.Name(name=name), node=value):
                 self._set[name] = value
+            case nodes.Include(template=nodes.Const(value=str(name))):
+                self._include(name)
             case nodes.Macro() | nodes.Import() | nodes.FromImport():
                 return
             case nodes.If():
@@ -90,6 +102,20 @@ class _Reader:
             case _:
                 for child in node.iter_child_nodes(exclude=("test", "iter", "target")):
                     self._node(child)
+
+    def _include(self, name: str) -> None:
+        places = (folder / name for folder in list(self._path.parents)[:_MOST_FOLDERS])
+        found = next((place for place in places if place.is_file()), None)
+        if found is None or self._depth >= _DEEPEST:
+            return
+        try:
+            tree, source = _parsed(found)
+        except (jinja2.TemplateError, OSError, UnicodeDecodeError, RecursionError):
+            return  # which is told of that file
+        inner = _Reader(source, found, self._depth + 1).read(tree)
+        start = len(self._text)
+        self._suspects += (replace(s.moved(start), file=s.file or str(found)) for s in inner.suspects)
+        self._text += inner
 
     def _loop(self, node: nodes.For) -> None:
         start = len(self._text)

@@ -13,6 +13,7 @@ from hotprefix.doctor.lint.python.scope import Scope
 from hotprefix.doctor.lint.python.value import (
     Subject,
     Value,
+    apart,
     children,
     concatenated,
     either,
@@ -228,7 +229,7 @@ class Evaluator:
         if other.members is None:
             into.is_open = True
         else:
-            into.members.update(other.members)
+            into.members.update({name: apart(item, into) for name, item in other.members.items()})
             into.is_open = into.is_open or other.is_open
 
     def _list(self, node: ast.AST, parts: Sequence[ast.expr], scope: Scope) -> Value:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -17,6 +17,7 @@ _MOST_LEVELS = 6
 _MOST_BYTES = 400_000
 _MOST_MODULES = 32
 """Modules that are looked into for one program."""
+_MOST_CALLS = 80
 _DEEPEST = 12
 
 
@@ -42,17 +43,38 @@ class SourceFiles:
 
     def suppressions(self, file: str) -> Suppressions:
         """The comments for the linter in a file."""
-        module = self.module(Path(file).absolute())
+        path = Path(file).absolute()
+        if path.suffix.lower() != ".py":  # a template that another one includes
+            return Suppressions(path.read_text("utf-8", "replace"))
+        module = self.module(path)
         return Suppressions(module.text, module.tree) if module is not None else Suppressions("")
 
 
+@dataclass(slots=True)
+class Effort:
+    """How many calls of the project's functions are still followed: from one place, and in all."""
+
+    here: int = 0
+    in_all: int = 1_500
+
+    def begin(self) -> None:
+        """At another place."""
+        self.here = _MOST_CALLS
+
+    def spend(self) -> bool:
+        """Whether one more call is followed."""
+        self.here, self.in_all = self.here - 1, self.in_all - 1
+        return min(self.here, self.in_all) >= 0
+
+
 class Library:
-    """The modules that one program can import, found from where its file is."""
+    """The modules that one program can import, found from where its file is. `effort` is shared by all."""
 
     def __init__(self, files: SourceFiles, path: Path, run: Callable[[Module, Path, Library], Exporter]):
         self._files = files
         self._is_absolute = path.is_absolute()
         self._run = run
+        self.effort = Effort()
         self._programs: dict[Path, Exporter | None] = {}
         self._found: dict[tuple[Path, str], Path | None] = {}
 

@@ -14,11 +14,18 @@ from hotprefix.doctor.lint.python.module import Function, Module
 from hotprefix.doctor.lint.python.scope import Scope, parameter
 from hotprefix.doctor.lint.python.sinks import Sink, Sinks
 from hotprefix.doctor.lint.python.subjects import ClassSubject, FunctionSubject, ObjectSubject
-from hotprefix.doctor.lint.python.value import Value, children, concatenated, deep_suspects, either, joined
+from hotprefix.doctor.lint.python.value import (
+    Value,
+    apart,
+    children,
+    concatenated,
+    deep_suspects,
+    either,
+    joined,
+)
 from hotprefix.doctor.lint.suspect import Cause, Suspect
 
 _DEEPEST_CALL = 6
-_MOST_RUNS = 2_000
 _DEEPEST_VALUE = 12
 _GROWING = ("append", "extend", "insert", "update", "setdefault", "add")
 
@@ -52,7 +59,6 @@ class Program:
         self._globals = Scope()
         self._classes: dict[str, Scope] = {}
         self._running: list[str] = []
-        self._runs = 0
         self._known: dict[str, Value | None] = {}
 
     def begin(self) -> Self:
@@ -62,6 +68,7 @@ class Program:
                 self._globals.set(name, Value(name=name, subject=self._function(name)))
         for name, node in self._module.classes.items():
             self._globals.set(name, Value(name=name, subject=ClassSubject(self, node)))
+        self._library.effort.begin()
         self._block(self._module.tree.body, _Frame(self._globals))
         self._freeze(self._globals)
         return self
@@ -123,6 +130,8 @@ class Program:
         self, subject: FunctionSubject, args: Sequence[Value], named: Mapping[str, Value]
     ) -> Value | None:
         """What a function gives back; None where it gives nothing, calls itself, or is too deep."""
+        if len(self._running) >= _DEEPEST_CALL or not self._library.effort.spend():
+            return None
         return self._run(subject, args, named, lambda frame: None)
 
     def _follow(self, subject: FunctionSubject) -> None:
@@ -132,6 +141,7 @@ class Program:
             for inner in frame.inner:
                 self._follow(inner)
 
+        self._library.effort.begin()
         self._run(subject, (), {}, follow_inner)
 
     def _run(
@@ -141,8 +151,7 @@ class Program:
         named: Mapping[str, Value],
         finish: Callable[[_Frame], None],
     ) -> Value | None:
-        self._runs += 1
-        if self._runs > _MOST_RUNS or len(self._running) >= _DEEPEST_CALL or subject.name in self._running:
+        if subject.name in self._running:
             return None
         function = subject.function
         frame = _Frame(Scope(subject.around), subject.name)
@@ -300,7 +309,7 @@ class Program:
         holder = self._evaluator.value(target.value, frame.scope)
         key = self._evaluator.value(target.slice, frame.scope)
         if holder.members is not None and key.text is not None:
-            holder.members[key.text] = value
+            holder.members[key.text] = apart(value, holder)
         elif holder.members is not None:
             holder.is_open = True
 
@@ -333,6 +342,7 @@ class Program:
             self._evaluator.merge(holder, args[0])
         if holder.items is None or not args:
             return
+        args = [apart(arg, holder) for arg in args]
         match method:
             case "append":
                 added = [args[0]]

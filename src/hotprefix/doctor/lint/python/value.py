@@ -108,6 +108,22 @@ def children(value: Value) -> Iterator[Value]:
     yield from (value.members or {}).values()
 
 
+def apart(value: Value, holder: Value) -> Value:
+    """The value, to be put into `holder`; unknown if that is in it already, as nothing holds itself."""
+    seen: set[int] = set()
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if one is holder or (one.items is not None and one.items is holder.items):
+            return unknown(value.node, value.name)
+        if one.members is not None and one.members is holder.members:
+            return unknown(value.node, value.name)
+        if id(one) not in seen:
+            seen.add(id(one))
+            waiting += children(one)
+    return value
+
+
 def either(values: Sequence[Value]) -> Value | None:
     """One value for several that are possible: the one that tells most."""
     return max(values, key=_weight, default=None)
