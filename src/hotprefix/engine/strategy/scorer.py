@@ -81,8 +81,13 @@ def read_scorer(path: Path, rotary: Rotary) -> LinearScorer:
     try:
         with np.load(path, allow_pickle=False) as arrays:
             weights, biases = arrays["w"].astype(np.float32), arrays["b"].astype(np.float32)
-    except (OSError, ValueError, KeyError, EOFError, BadZipFile) as error:
-        raise ModelError(f"{path} is no scorer that 'hotprefix calibrate' wrote: {error}") from error
+    except OSError as error:
+        raise ModelError(
+            f"{path} can't be read: {error.strerror}. 'hotprefix calibrate' writes one."
+        ) from error
+    except (ValueError, KeyError, EOFError, BadZipFile) as error:
+        # NumPy's own words advise to load it unsafely.
+        raise ModelError(f"{path} is no scorer that 'hotprefix calibrate' wrote.") from error
     if weights.ndim != 2 or biases.shape != weights.shape[:1] or not np.isfinite(weights).all():
         raise ModelError(f"{path} holds a broken scorer: run 'hotprefix calibrate' again")
     return LinearScorer(weights, biases, rotary)
