@@ -83,7 +83,7 @@ def read_scorer(path: Path, rotary: Rotary) -> LinearScorer:
             weights, biases = arrays["w"].astype(np.float32), arrays["b"].astype(np.float32)
     except OSError as error:
         raise ModelError(
-            f"{path} can't be read: {error.strerror}. 'hotprefix calibrate' writes one."
+            f"{path} can't be read: {error.strerror or error}. 'hotprefix calibrate' writes one."
         ) from error
     except (ValueError, KeyError, EOFError, BadZipFile) as error:
         # NumPy's own words advise to load it unsafely.
