@@ -29,6 +29,7 @@ from tests.doctor.lint.support import (
     chat,
     found_in,
     ids,
+    linter,
     only,
     part,
     tool,
@@ -78,8 +79,6 @@ def test_every_question_has_rules() -> None:
 
 def test_no_word_of_a_message_is_missing(tmp_path: Path) -> None:
     seen = set()
-    for file in sorted((ROOT / "tests" / "data" / "lint" / "corpus").glob("*.jsonl")):
-        assert file  # the corpus has none; the spoiled ones below have
     bad = chat(f"Now: 09:14\n{RULES}", *TURNS[:6], cache_key=1, temperature=2, max_tokens=9, stream=True)
     bad["messages"][0]["cache_control"] = {"type": "x"}
     other = json.loads(json.dumps(bad).replace("09:14", "09:15"))
@@ -403,8 +402,6 @@ def test_requests_within_strings_have_their_line(tmp_path: Path) -> None:
 def test_what_is_found_before_a_broken_line_stands(tmp_path: Path) -> None:
     path = write(tmp_path, [chat(f"Now: 09:14\n{RULES}", "Where?")])
     path.write_text(path.read_text(encoding="utf-8") + "{broken\n", encoding="utf-8")
-    from tests.doctor.lint.support import linter
-
     report = linter().check_file(path)
     assert not report.is_readable
     assert ids(report.findings) == ["HP101", "HP901"]
