@@ -24,8 +24,8 @@ FADE = 0.98
 """What older requests weigh at each further judgement."""
 MOST_BEHIND = 0.1
 """Hits, in capacities, that the cache may fall behind LRU before LRU is followed again."""
-FORGOTTEN = 1.0
-"""A lead of the cache beyond so many capacities of hits is forgotten."""
+FORGOTTEN = 0.1
+"""A lead of the cache beyond so many capacities of hits is forgotten: it is not lost again."""
 FIRST_REST = 4
 LAST_REST = 256
 """For how many capacities of ticks a ranking that fell behind is not followed; twice as long each time."""
