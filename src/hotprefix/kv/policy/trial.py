@@ -26,6 +26,8 @@ MOST_BEHIND = 0.1
 """Hits, in capacities, that the cache may fall behind LRU before LRU is followed again."""
 FORGOTTEN = 0.1
 """A lead of the cache beyond so many capacities of hits is forgotten: it is not lost again."""
+FEWEST = 8
+"""Hits that both of these are at least: in a cache of a few blocks a tenth is nothing."""
 FIRST_REST = 4
 LAST_REST = 256
 """For how many capacities of ticks a ranking that fell behind is not followed; twice as long each time."""
@@ -40,8 +42,9 @@ class Trial:
         self._ticks = ticks
         self._lru = LruShadow(capacity)
         self._rehearsal = Rehearsal(capacity, rank, remembered)
-        self._lead, self._behind = LEAD * capacity, MOST_BEHIND * capacity
-        self._forgotten = int(FORGOTTEN * capacity)
+        self._lead = LEAD * capacity
+        self._behind = max(FEWEST, int(MOST_BEHIND * capacity))
+        self._forgotten = max(FEWEST, int(FORGOTTEN * capacity))
         self._found = 0
         # What the cache was ahead of LRU when the ranking was taken up; what the rehearsal is ahead now.
         self._base = self._ahead = 0
