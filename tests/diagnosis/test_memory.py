@@ -59,7 +59,8 @@ def test_the_same_scene_goes_first() -> None:
 
 def test_a_scene_without_likeness_does_not_win() -> None:
     memory = SnapshotMemory()
-    memory.remember("t", Chat([system(rules_text(600, "Dock")), user("Go")], scene="one").snapshot(1.0))
+    poem = "".join(f"{number} gulls above the sea, and {number * 3} waves.\n" for number in range(60))
+    memory.remember("t", Chat([system(poem), user("Sing")], scene="one").snapshot(1.0))
     memory.remember("t", Chat([system(RULES), user("Go")], scene="two").snapshot(2.0))
     found = memory.nearest("t", Chat([system(RULES), user("Go")], scene="one").snapshot())
     assert found is not None
