@@ -23,6 +23,7 @@ from hotprefix.keys.zones import PUBLIC_TENANT, PublicZone
 from hotprefix.kv import invariants
 from hotprefix.kv.accounts import Accounts, Limits, Outcome, QuotaMode
 from hotprefix.kv.policy import POLICIES
+from hotprefix.kv.policy.adaptive import LEAST_LEARNED, AdaptivePolicy
 from hotprefix.kv.policy.quota import QuotaPolicy
 from hotprefix.kv.pool import BlockPool, BlockState
 from hotprefix.kv.tree import BlockTree
@@ -205,6 +206,15 @@ class TestCeilings:
             Outcome.REPLACED: 1, Outcome.CAPACITY: 0, Outcome.CEILING: 0, Outcome.REJECTED: 0,
         }  # fmt: skip
         assert house.cache.gauges().evicted == 1
+
+    def test_what_replace_remembers_is_bounded(self) -> None:
+        """However long nobody else needs the room."""
+        house = House(policy="adaptive")
+        house.cache.limit(ALICE, Limits(ceiling=4, mode=QuotaMode.REPLACE))
+        flood(house, ALICE, 600)
+        _, policy = house.cache.quotas._own[ALICE]  # type: ignore[union-attr, index]
+        assert isinstance(policy, AdaptivePolicy)
+        assert len(policy._gone) <= 4 * 16 + LEAST_LEARNED + 16
 
     def test_reject_keeps_what_was_there_first(self) -> None:
         house = House()

@@ -159,6 +159,34 @@ def test_of_a_large_cache_a_sample_is_watched() -> None:
     assert 2000 / 16 < len(policy._watched) < 2000 / 4
 
 
+def test_what_goes_for_no_lack_of_room_is_in_no_cache() -> None:
+    """A tail goes once a longer block has come: LRU must not be thought to keep both."""
+    policy = AdaptivePolicy(8)
+    grove = Grove(policy)
+    tail = grove.add("aaaabb")
+    longer = grove.add("aaaabbbb")
+    (subsumed,) = grove.tree.subsumed(longer)
+    assert subsumed is tail
+    grove.tree.remove(tail)
+    policy._trial.settle()
+    here = set(history("aaaabbbb").keys(2))
+    assert set(policy._trial._lru._keys) == set(policy._trial._rehearsal._nodes) == here
+    assert not policy._gone
+    assert {node.key for node in policy._watched} == here
+
+
+def test_old_blocks_of_another_policy_do_not_turn_time_back() -> None:
+    ours, theirs = AdaptivePolicy(8), AdaptivePolicy(8)
+    old = Grove(theirs).add("aaaa")
+    grove = Grove(ours)
+    for text in ("bbbb", "cccc", "dddd"):
+        grove.add(text)
+    theirs.removed(old)
+    ours.inserted(old)
+    assert ours._now == 3
+    assert ours._watched[old] == 1
+
+
 def newest_first(policy: AdaptivePolicy) -> AdaptivePolicy:
     """It takes the newest for the worst."""
     policy._value_of = lambda kind, age: age  # type: ignore[method-assign]
@@ -205,6 +233,20 @@ class TestLruShadow:
         assert cache.hits > 100
         assert shadow.found == cache.hits
 
+    def test_what_is_forgotten_was_wanted_but_is_there_no_more(self) -> None:
+        shadow, (first, second) = LruShadow(2), history("aaaabbbb").keys(2)
+        for key in (first, second):
+            shadow.note(key)
+            shadow.settle()
+        shadow.note(first)
+        shadow.forget(first)
+        shadow.settle()
+        assert shadow.found == 1
+        assert list(shadow._keys) == [second]
+        for _ in range(10):
+            shadow.forget(first)
+            assert len(shadow._forgotten) <= 2
+
     def test_a_request_that_never_settles_is_bounded(self) -> None:
         shadow = LruShadow(3)
         for number in range(100):
@@ -237,6 +279,20 @@ class TestRehearsal:
         rehearsal.settle()
         keys = history("aaaabbbbcccc").keys(3)
         assert set(rehearsal._nodes) == {*keys[:2], *history("dddd").keys(1)}
+
+    def test_only_a_last_block_is_forgotten(self) -> None:
+        rehearsal = Rehearsal(2, lambda node: (node.touched,), 0)
+        grove, (first, second) = Grove(Watcher(rehearsal)), history("aaaabbbb").keys(2)
+        grove.add("aaaabbbb")
+        rehearsal.forget(first)
+        assert set(rehearsal._nodes) == {first, second}
+        rehearsal.forget(second)
+        rehearsal.settle()
+        assert set(rehearsal._nodes) == {first}
+        grove.add("cccc")
+        grove.add("dddd")
+        rehearsal.settle()
+        assert set(rehearsal._nodes) == {*history("cccc").keys(1), *history("dddd").keys(1)}
 
     def test_uses_before_an_eviction_come_back_if_they_are_remembered(self) -> None:
         for remembered, uses in ((2, 1), (0, 0)):

@@ -376,7 +376,7 @@ class PrefixCache:
             account = self.tree.accounts.find(owner)
             if account is None or account.limits.mode is not QuotaMode.REPLACE:
                 continue
-            while account.surplus and (node := self.quotas.peek_of(account)) is not None:
+            while account.surplus and (node := self.quotas.pop_of(account)) is not None:
                 self._tell_evicted(node)
                 self._drop((node,))
                 self._evicted += 1

@@ -42,6 +42,8 @@ class AdaptivePolicy:
     def __init__(self, capacity: int) -> None:
         self._capacity = max(1, capacity)
         self._stride = 1 << max(0, round(self._capacity / SAMPLES).bit_length() - 1)
+        # Keys that have any of these bits are not watched.
+        self._unsampled = self._stride - 1
         self._stats = ReuseStats(self._capacity, CLASSES)
         self._value_of = self._stats.value_of
         sample = self._capacity // self._stride
@@ -51,6 +53,8 @@ class AdaptivePolicy:
         # Watched blocks with the tick of their last use: here, and evicted ones, oldest first.
         self._watched: dict[Node, int] = {}
         self._gone: OrderedDict[BlockKey, tuple[int, int]] = OrderedDict()
+        # The block that was given up last: what goes otherwise goes for no lack of room.
+        self._victim: Node | None = None
         self._now = 0
         self._learn_at = self._rank_at = self._capacity
 
@@ -63,23 +67,27 @@ class AdaptivePolicy:
         return len(self._candidates)
 
     def inserted(self, node: Node) -> None:
-        self._now = node.touched
-        key, parent = node.key, node.parent
+        tick, key, parent = node.touched, node.key, node.parent
+        # Blocks that come from another policy may be old. (A call of `max` takes longer.)
+        if tick > self._now:  # noqa: PLR1730
+            self._now = tick
         if parent is not None:
             parent.mark |= GONE_ON
             if parent.is_root:
                 self._trial.settle()
         uses = self._remembered.pop(key, None)
-        node.mark = after_return(uses) | (GONE_ON if node.children else 0)
-        if self._stride > 1 and int.from_bytes(key[:4], "little") % self._stride:
+        node.mark = GONE_ON if node.children else 0
+        if uses is not None:
+            node.mark |= after_return(uses)
+        if self._unsampled and (key[0] | key[1] << 8) & self._unsampled:
             return
         if uses is not None:
             known = self._gone.pop(key, None)
             if known is not None:
                 kind, since = known
-                self._stats.reused(kind, self._now - since)
+                self._stats.reused(kind, tick - since)
         node.mark |= WATCHED
-        self._watched[node] = self._now
+        self._watched[node] = tick
         self._trial.note(node)
 
     def touched(self, node: Node) -> None:
@@ -96,7 +104,11 @@ class AdaptivePolicy:
 
     def removed(self, node: Node) -> None:
         if node.mark & WATCHED:
-            self._gone[node.key] = (class_of(node, node.hits), self._watched.pop(node))
+            since = self._watched.pop(node)
+            if node is self._victim:
+                self._gone[node.key] = (class_of(node, node.hits), since)
+            else:
+                self._trial.forget(node.key)
         remembered = self._remembered
         remembered[node.key] = at_eviction(node)
         if len(remembered) > REMEMBERED * self._capacity:
@@ -120,7 +132,8 @@ class AdaptivePolicy:
             self._rank_at = now + max(1, int(RANK_EVERY * self._capacity))
             self._candidates.rerank()
             self._trial.rerank()
-        return self._candidates.pop()
+        self._victim = victim = self._candidates.pop()
+        return victim
 
     def _rank(self, node: Node) -> tuple[float, int]:
         if self._trial.is_trusted:

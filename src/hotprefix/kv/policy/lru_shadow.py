@@ -18,6 +18,7 @@ class LruShadow:
         self._capacity = max(1, capacity)
         self._keys: OrderedDict[BlockKey, None] = OrderedDict()
         self._noted: list[BlockKey] = []
+        self._forgotten: list[BlockKey] = []
         self.found = 0
         """Keys that were wanted while LRU had them."""
 
@@ -25,6 +26,12 @@ class LruShadow:
         """A block was wanted."""
         self._noted.append(key)
         if len(self._noted) > self._capacity:
+            self.settle()
+
+    def forget(self, key: BlockKey) -> None:
+        """A block has gone for no lack of room; before that it may have been wanted."""
+        self._forgotten.append(key)
+        if len(self._forgotten) > self._capacity:
             self.settle()
 
     def settle(self) -> None:
@@ -37,5 +44,8 @@ class LruShadow:
             else:
                 keys[key] = None
         self._noted.clear()
+        for key in self._forgotten:
+            keys.pop(key, None)
+        self._forgotten.clear()
         while len(keys) > self._capacity:
             keys.popitem(last=False)

@@ -20,9 +20,9 @@ def at_eviction(node: Node) -> int:
     return node.hits + (node.mark >> _USES)
 
 
-def after_return(uses: int | None) -> int:
-    """The mark of a block that comes anew; it was used so often before (None: it was never here)."""
-    return 0 if uses is None else (uses + 1) << _USES
+def after_return(uses: int) -> int:
+    """The mark of a block that comes back; it was used so often before."""
+    return (uses + 1) << _USES
 
 
 def class_of(node: Node, hits: int) -> int:

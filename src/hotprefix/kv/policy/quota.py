@@ -61,10 +61,10 @@ class QuotaPolicy:
         part = self._stalest(None)
         return part.peek() if part is not None else None
 
-    def peek_of(self, account: Account) -> Node | None:
-        """The candidate of an account with limits that would go first."""
+    def pop_of(self, account: Account) -> Node | None:
+        """Remove and return the worst candidate of an account with limits, if it has any."""
         known = self._own.get(account.owner)
-        return known[1].peek() if known is not None else None
+        return known[1].pop() if known is not None and len(known[1]) else None
 
     def pop(self, asker: BlockKey | None = None) -> Node:
         part = self._above_ceiling(asker)

@@ -51,6 +51,13 @@ class Rehearsal:
         if len(self._noted) >= self._capacity:
             self.settle()
 
+    def forget(self, key: BlockKey) -> None:
+        """A block has gone for no lack of room. One that others hang from stays, as in a tree."""
+        node = self._nodes.get(key)
+        if node is not None and not node.children:
+            self._candidates.discard(node)
+            self._remove(node)
+
     def settle(self) -> None:
         """The request is over: what it used may go."""
         for node, real in self._noted:
@@ -72,17 +79,22 @@ class Rehearsal:
         parent = self._root if above is None else self._nodes.get(above, self._root)
         self._candidates.discard(parent)
         node = Node(key, parent, b"", _NO_BLOCK)
-        node.mark = after_return(self._uses.pop(key, None))
+        uses = self._uses.pop(key, None)
+        if uses is not None:
+            node.mark = after_return(uses)
         parent.children[key] = self._nodes[key] = node
         return node
 
     def _evict(self) -> None:
         node = self._candidates.pop()
-        parent = node.parent or self._root
-        del self._nodes[node.key], parent.children[node.key]
-        node.parent = None
+        self._remove(node)
         self._uses[node.key] = at_eviction(node)
         if len(self._uses) > self._remembered:
             self._uses.popitem(last=False)
+
+    def _remove(self, node: Node) -> None:
+        parent = node.parent or self._root
+        del self._nodes[node.key], parent.children[node.key]
+        node.parent = None
         if not parent.children and parent is not self._root:
             self._candidates.add(parent)

@@ -61,6 +61,11 @@ class Trial:
         self._lru.note(node.key)
         self._rehearsal.note(node, _watched_above(node))
 
+    def forget(self, key: BlockKey) -> None:
+        """A block has gone for no lack of room: no cache would have it."""
+        self._lru.forget(key)
+        self._rehearsal.forget(key)
+
     def settle(self) -> None:
         """A request is over."""
         self._lru.settle()
