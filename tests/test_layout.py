@@ -90,9 +90,16 @@ def test_no_module_reads_the_environment_when_imported() -> None:
 
 def test_every_invariant_names_tests_that_exist() -> None:
     text = (ROOT / "docs" / "INVARIANTS.md").read_text(encoding="utf-8")
-    assert {f"I{number}" for number in range(1, 13)} <= set(re.findall(r"\bI\d+\b", text))
+    numbers = re.findall(r"(?m)^\| I(\d+) \|", text)
+    assert numbers == [str(number) for number in range(1, len(numbers) + 1)]
     references = re.findall(r"`(tests/[\w/]+\.py)(?:::(\w+))?`", text)
     assert references
     for file, name in references:
         source = (ROOT / file).read_text(encoding="utf-8")
-        assert not name or name in source, f"{file} has no {name}"
+        assert not name or re.search(rf"\b(def|class) {name}\b", source), f"{file} has no {name}"
+
+
+def test_the_table_of_rooms_has_all_of_them_in_order() -> None:
+    text = (ROOT / "docs" / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    assert tuple(re.findall(r"(?m)^\| `(\w+)` \|", text)) == ROOMS
+    assert {path.name for path in PACKAGE.iterdir() if (path / "__init__.py").exists()} == set(ROOMS)

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import httpx
 import pytest
 
 from hotprefix.base.clock import SystemClock
 from hotprefix.base.errors import HotprefixError
-from hotprefix.bench.client import Answer, BenchClient, connect
+from hotprefix.bench.client import Answer, BenchClient, _first_model, connect
 from tests.bench.answering import Answering, client_of
 
 
@@ -79,3 +80,27 @@ def test_nobody_there() -> None:
 
     with pytest.raises(HotprefixError, match=r"Nothing answers at http://127\.0\.0\.1:9"):
         asyncio.run(run())
+
+
+def talk_to(answer: httpx.Response | httpx.TransportError) -> BenchClient:
+    """A client whose server always answers so, or goes away."""
+
+    def handle(request: httpx.Request) -> httpx.Response:
+        if isinstance(answer, httpx.TransportError):
+            raise answer
+        return answer
+
+    http = httpx.AsyncClient(transport=httpx.MockTransport(handle), base_url="http://server")
+    return BenchClient(http, "model", SystemClock())
+
+
+def test_a_server_that_goes_away_is_told() -> None:
+    client = talk_to(httpx.ReadError("connection lost"))
+    with pytest.raises(HotprefixError, match="broke off: connection lost"):
+        asyncio.run(client.run(client.completion([1], 1)))
+
+
+@pytest.mark.parametrize("content", [b"<html>", b"[]", b'{"data": []}', b'{"data": [{}]}'])
+def test_what_is_no_model_server_is_told(content: bytes) -> None:
+    with pytest.raises(HotprefixError, match="http://a/v1/models names no model"):
+        _first_model("http://a", content)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -23,6 +24,11 @@ def load(name: str) -> ModuleType:
     sys.modules[spec.name] = module  # dataclasses look their module up
     spec.loader.exec_module(module)
     return module
+
+
+def test_every_script_is_in_the_readme() -> None:
+    named = re.findall(r"`python bench/(\w+\.py)`", (SCRIPTS / "README.md").read_text(encoding="utf-8"))
+    assert sorted(named) == sorted(path.name for path in SCRIPTS.glob("*.py"))
 
 
 def test_bookkeeping_fills_the_tree_as_far_as_it_says() -> None:

@@ -61,7 +61,13 @@ class BenchClient:
         return Ask(path, orjson.dumps(body), stream)
 
     async def run(self, ask: Ask) -> Answer:
-        """Send and wait for the end. Raises `HotprefixError` with the server's words if it refuses."""
+        """Send and wait for the end. Raises `HotprefixError` if the server refuses or goes away."""
+        try:
+            return await self._run(ask)
+        except httpx.HTTPError as error:
+            raise HotprefixError(f"The server broke off: {error or type(error).__name__}") from error
+
+    async def _run(self, ask: Ask) -> Answer:
         start = self._clock.now()
         first: float | None = None
         parts: list[str] = []
@@ -124,4 +130,11 @@ async def connect(url: str, clock: Clock) -> AsyncIterator[BenchClient]:
         except httpx.TransportError as error:
             raise HotprefixError(f"Nothing answers at {url}: {error or type(error).__name__}") from error
         _check(response.status_code, response.content)
-        yield BenchClient(http, response.json()["data"][0]["id"], clock)
+        yield BenchClient(http, _first_model(url, response.content), clock)
+
+
+def _first_model(url: str, content: bytes) -> str:
+    try:
+        return str(orjson.loads(content)["data"][0]["id"])
+    except (orjson.JSONDecodeError, LookupError, TypeError) as error:
+        raise HotprefixError(f"{url}/v1/models names no model. Is this a Hotprefix server?") from error
