@@ -50,6 +50,17 @@ class World:
         return self.cache.plan(self.history(*tokens, 7, 7)).reused
 
 
+def test_what_can_not_be_held_leaves_the_pin_of_that_name_alone() -> None:
+    """In a quantised format less than a block is nothing to hold."""
+    world = World(granularity=BLOCK)
+    world.compute(*range(8))
+    assert world.board.pin("p", world.history(*range(8))) == 8
+    for tokens in ((), (1, 2, 3)):
+        assert world.board.pin("p", world.history(*tokens)) == 0
+        assert world.board.pin("q", world.history(*tokens)) == 0
+    assert (len(world.board), world.board.blocks) == (1, 2)
+
+
 def test_a_pinned_prefix_survives_a_flood_to_the_token() -> None:
     world = World()
     world.compute(*range(10))

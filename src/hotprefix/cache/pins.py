@@ -44,7 +44,7 @@ class PinBoard:
         path = self.cache.whole_path(history)
         old = self._leases.get(name)
         room = self._limit - self.cache.tree.accounts.floors // 2
-        if path is None or self._cost(path) > room:
+        if not path or self._cost(path) > room:
             return 0
         lease = self.cache.leases.issue(path)
         self._leases[name] = lease

@@ -128,9 +128,12 @@ class AdaptivePolicy:
         if now >= self._learn_at:
             self._learn()
         if now >= self._rank_at:
+            was_trusted = self._trial.is_trusted
             self._trial.judge(now)
             self._rank_at = now + max(1, int(RANK_EVERY * self._capacity))
-            self._candidates.rerank()
+            # By LRU's ranking they stand as they are: nothing in it changes with time.
+            if was_trusted or self._trial.is_trusted:
+                self._candidates.rerank()
             self._trial.rerank()
         self._victim = victim = self._candidates.pop()
         return victim
