@@ -34,7 +34,8 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[ServeSettings]:
 
 
 def test_version() -> None:
-    assert RUNNER.invoke(build_app(), ["version"]).output == f"hotprefix {__version__}\n"
+    for asked in ("version", "--version"):
+        assert RUNNER.invoke(build_app(), [asked]).output == f"hotprefix {__version__}\n"
     assert json.loads(RUNNER.invoke(build_app(), ["version", "--json"]).output) == {"version": __version__}
 
 

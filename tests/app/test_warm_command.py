@@ -92,6 +92,8 @@ def test_no_server_and_no_file_are_one_line(prefixes: Path) -> None:
     done = warm("http://127.0.0.1:9", str(prefixes))
     assert done.returncode == 1
     assert "can't be reached" in done.stderr
+    done = warm("127.0.0.1:9", str(prefixes))
+    assert "'http://' or 'https://' protocol. Is the server running?" in done.stderr
     missing = warm("http://127.0.0.1:9", "nothing.json")
     assert (missing.returncode, missing.stderr) == (
         1,

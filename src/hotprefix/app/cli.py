@@ -62,7 +62,23 @@ def build_app() -> typer.Typer:
     app.command("version")(version_command)
     if importlib.util.find_spec("hotprefix.bench") and importlib.util.find_spec(_EXTRA_COMMANDS):
         app.add_typer(importlib.import_module(_EXTRA_COMMANDS).bench_app, name="bench")
+    app.callback()(_common)
     return app
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        version_command()
+        raise typer.Exit
+
+
+def _common(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_show_version, help="Show the version and exit.", is_eager=True),
+    ] = False,
+) -> None:
+    """Options of `hotprefix` itself; Typer has read them when this runs."""
 
 
 def version_command(

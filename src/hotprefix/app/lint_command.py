@@ -157,7 +157,7 @@ Config = Annotated[
     Path | None,
     typer.Option(
         "--config",
-        help="A pyproject.toml with [tool.hotprefix.lint]. Default: the nearest one above.",
+        help="A pyproject.toml with \\[tool.hotprefix.lint]. Default: the nearest one above.",
         exists=True,
         dir_okay=False,
         rich_help_panel=_RULES,

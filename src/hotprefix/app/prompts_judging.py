@@ -175,7 +175,7 @@ def review_command(
     tokenizer: TokenizerFile = None,
     profiles_dir: ProfilesDir = None,
 ) -> None:
-    """List the prompts that somebody should look at: old, unused, too short, missing more."""
+    """List the prompts that somebody should look at: old, unused, too short, or less often in the cache."""
     with trouble_told():
         from hotprefix.doctor.prompts.experiment.log import all_calls
         from hotprefix.doctor.prompts.review.linting import PromptLint

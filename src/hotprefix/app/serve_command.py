@@ -260,7 +260,7 @@ def serve_command(
     warm: Warm = None,
     warm_key: WarmKey = None,
 ) -> None:
-    """Serve a model over the OpenAI API; shared prompt prefixes are computed once."""
+    """Serve a model over the APIs of OpenAI, DashScope and Anthropic; shared prefixes are computed once."""
     from hotprefix.app.serve import serve  # brings OpenVINO, which the other commands don't wait for
 
     settings = ServeSettings(

@@ -82,9 +82,8 @@ async def _asked(
     try:
         response = await client.request(method, path, json=body)
     except httpx.HTTPError as error:
-        raise CannotWarm(
-            f"{client.base_url} can't be reached: {error or type(error).__name__}. Is the server running?"
-        ) from None
+        why = str(error).rstrip(".") or type(error).__name__
+        raise CannotWarm(f"{client.base_url} can't be reached: {why}. Is the server running?") from None
     if response.status_code in (401, 403, 503):
         raise CannotWarm(f"The server refuses: {_said(response)}")
     return response

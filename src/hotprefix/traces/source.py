@@ -124,7 +124,7 @@ class TraceSource:
 def _files(paths: Sequence[Path]) -> Iterator[Path]:
     for path in paths:
         if not path.exists():
-            raise BrokenTrace(f"There is no {path}.")
+            raise BrokenTrace(f"There is no file or folder {path}.")
         inside = [entry for entry in sorted(path.iterdir()) if entry.is_file()] if path.is_dir() else [path]
         if not inside:
             raise BrokenTrace(f"{path} is an empty folder.")

@@ -151,3 +151,4 @@ def test_help_teaches(folder: Path) -> None:
         "sarif",
     ):
         assert word in text
+    assert text.count("[tool.hotprefix.lint]") == 2  # of --config as well: brackets are no markup
