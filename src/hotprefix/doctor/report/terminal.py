@@ -201,7 +201,10 @@ class TerminalReport:
         for number, one in enumerate(offenders, start=1):
             head = Text(f"{number:>2}. ")
             head.append(shown.printable(one.label) or self._word("not_told"), style="bold")
-            facts = [f"{shown.count(one.tokens)} token", f"{self._word('calls')} {shown.count(one.requests)}"]
+            facts = [
+                f"{shown.count(one.tokens)} {self._word('token_unit')}",
+                f"{self._word('calls')} {shown.count(one.requests)}",
+            ]
             facts += [shown.amounts(one.money)] if one.money else []
             facts += [f"{one.reason}{f' ({one.detail})' if one.detail else ''}"] if one.reason else []
             parts += [head, Padding(Text(shown.printable(" · ".join(facts)), style="yellow"), (0, 0, 0, 4))]

@@ -31,6 +31,7 @@ _WORDS: dict[str, tuple[str, str]] = {
     "output": ("Output", "输出"),
     "lost": ("Lost", "损失"),
     "tokens": ("Tokens", "token 数"),
+    "token_unit": ("tokens", "token"),
     "spent": ("Spent", "花费"),
     "avoidable": ("Avoidable", "可避免"),
     "money": ("Money", "金额"),
