@@ -109,6 +109,12 @@ def test_html_needs_nothing_else(two: tuple[Path, Path], tmp_path: Path) -> None
     assert "VOLATILE_TIME" in page.text
 
 
+def test_html_and_terminal_tell_the_same_rules(two: tuple[Path, Path]) -> None:
+    rules = ("--profile", "openai-2026-09")
+    for form in ("terminal", "html"):
+        assert "in steps of 128" in explain(*two, *rules, "-f", form).output
+
+
 def test_html_escapes_prompts(tmp_path: Path) -> None:
     odd = [chat("?", system=f"<script>alert({n})</script>{RULES}") for n in (1, 2)]
     source = explain(write(tmp_path / "x.jsonl", *odd), "-f", "html").output
