@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import httpx
@@ -10,7 +11,7 @@ import pytest
 
 from hotprefix.base.clock import SystemClock
 from hotprefix.base.errors import HotprefixError
-from hotprefix.bench.server import serving
+from hotprefix.bench.server import serving, signals_held
 from hotprefix.models.manifest import ModelManifest
 
 
@@ -36,3 +37,16 @@ def test_a_server_is_ready_inside_and_gone_outside(tiny_model: ModelManifest, tm
         assert process.is_running()
         raise RuntimeError("stop here")
     assert not process.is_running()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_signals_wait_until_a_process_is_known(number: int) -> None:
+    came: list[str] = []
+    before = signal.signal(number, lambda *_: came.append("delivered"))
+    try:
+        with signals_held():
+            signal.raise_signal(number)
+            came.append("the block goes on")
+        assert came == ["the block goes on", "delivered"]
+    finally:
+        signal.signal(number, before)

@@ -74,7 +74,7 @@ class Window:
 
     def require_good(self) -> None:
         """No error, and nothing from anywhere else."""
-        assert self.faults == []
+        assert not self.faults, self.faults
         assert all(url.startswith(f"{self.url}/dashboard") for url in self.asked), self.asked
 
     def _note(self, kind: str, text: str) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -41,16 +43,43 @@ def serving(arguments: Sequence[str], log: Path, clock: Clock) -> Iterator[Runni
     port = _free_port()
     command = [sys.executable, "-m", "hotprefix", "serve", "--host", "127.0.0.1", "--port", str(port)]
     log.parent.mkdir(parents=True, exist_ok=True)
+    process: subprocess.Popen[bytes] | None = None
     with log.open("wb") as output:
-        process = subprocess.Popen(
-            [*command, *arguments], stdout=output, stderr=subprocess.STDOUT, start_new_session=True
-        )
         try:
+            with signals_held():
+                process = subprocess.Popen(
+                    [*command, *arguments], stdout=output, stderr=subprocess.STDOUT, start_new_session=True
+                )
             url = f"http://127.0.0.1:{port}"
             _wait_until_ready(process, url, log, clock)
             yield RunningServer(url, process.pid)
         finally:
-            _stop(process)
+            if process is not None:
+                _stop(process)
+
+
+@contextmanager
+def signals_held() -> Iterator[None]:
+    """SIGINT and SIGTERM that come during the block are delivered after it.
+
+    A process that is being started when its starter is interrupted would be nobody's. Outside the main
+    thread signals interrupt nothing.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    came: list[int] = []
+    before = {
+        number: signal.signal(number, lambda number, _frame: came.append(number))
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        for arrived in came:
+            signal.raise_signal(arrived)
 
 
 def _free_port() -> int:

@@ -51,9 +51,19 @@ export async function ask(path, query = {}, signal = undefined) {
     if (error.name === "AbortError") throw error;
     throw new Refused(0, "");
   }
-  const document = await response.json().catch(() => ({}));
-  if (!response.ok) throw new Refused(response.status, document.error?.message ?? response.statusText);
-  return document;
+  if (response.ok) return body(response);
+  const document = await body(response).catch(() => ({}));
+  throw new Refused(response.status, document.error?.message ?? response.statusText);
+}
+
+/** What was answered. A body that stops half-way is no answer, and an aborted one is not shown. */
+async function body(response) {
+  try {
+    return await response.json();
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Refused(0, "");
+  }
 }
 
 /** Call `told(event, data)` for each event of the live stream, until it ends or is aborted. */
