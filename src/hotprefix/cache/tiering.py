@@ -22,7 +22,7 @@ from hotprefix.tiers.facts import BlockFacts, Reason
 if TYPE_CHECKING:
     from hotprefix.tiers.stack import Fetched, TierStack
 
-PIECE = 32
+PIECE = 16
 """Blocks fetched at once: bounds the memory of a restore, and lets reading run beside writing."""
 PATIENCE = 2.0
 """Seconds without a piece after which a request computes instead of waiting."""

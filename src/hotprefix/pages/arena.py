@@ -7,6 +7,8 @@ first written. The arena so grows with use, never moves, and can't pass its limi
 from __future__ import annotations
 
 import mmap
+from collections.abc import Sequence
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +37,9 @@ class BlockArena:
         if hasattr(mmap, "MADV_HUGEPAGE"):
             # A first write to a block costs one page fault instead of hundreds.
             self._memory.madvise(mmap.MADV_HUGEPAGE)
+        # Bytes are moved through it: slices of arrays take several times as long to make.
+        self._bytes = memoryview(self._memory)
+        self._spans = _spans(offsets, [cache.block_bytes for cache in kv_format.inputs])
         whole = np.frombuffer(self._memory, dtype=np.uint8)
         self.buffers: list[NDArray[np.uint8]] = [
             whole[start : start + size].reshape(blocks, -1)
@@ -48,29 +53,44 @@ class BlockArena:
 
     def copy(self, source: BlockId, target: BlockId) -> None:
         """Make the bytes of `target` equal to those of `source`, in every layer."""
-        for buffer in self.buffers:
-            buffer[target] = buffer[source]
+        memory = self._bytes
+        self._require(source)
+        self._require(target)
+        for start, _, size in self._spans:
+            old, new = start + source * size, start + target * size
+            memory[new : new + size] = memory[old : old + size]
 
     def read(self, block: BlockId) -> bytes:
         """All bytes of a block, tensors in the format's order."""
-        return b"".join(buffer[block].tobytes() for buffer in self.buffers)
+        return self.snapshot(block).tobytes()
 
     def snapshot(self, block: BlockId) -> NDArray[np.uint8]:
         """As `read`, into an array of its own."""
-        out = np.empty(self.format.block_bytes, dtype=np.uint8)
-        offset = 0
-        for buffer in self.buffers:
-            size = buffer.shape[1]
-            out[offset : offset + size] = buffer[block]
-            offset += size
-        return out
+        self._require(block)
+        data = np.empty(self.format.block_bytes, dtype=np.uint8)
+        memory, out = self._bytes, data.data
+        for start, offset, size in self._spans:
+            place = start + block * size
+            out[offset : offset + size] = memory[place : place + size]
+        return data
 
     def write(self, block: BlockId, data: bytes | NDArray[np.uint8]) -> None:
         """Set all bytes of a block; `data` is as `read` or `snapshot` gives it."""
         if len(data) != self.format.block_bytes:
             raise ValueError(f"a block has {self.format.block_bytes} bytes, not {len(data)}")
-        offset = 0
-        for buffer in self.buffers:
-            size = buffer.shape[1]
-            buffer[block] = np.frombuffer(data, dtype=np.uint8, count=size, offset=offset)
-            offset += size
+        self._require(block)
+        memory, source = self._bytes, memoryview(data) if isinstance(data, bytes) else data.data
+        for start, offset, size in self._spans:
+            place = start + block * size
+            memory[place : place + size] = source[offset : offset + size]
+
+    def _require(self, block: BlockId) -> None:
+        # A slice of bytes would reach into another tensor.
+        if not 0 <= block < self.blocks:
+            raise IndexError(f"there is no block {block} among {self.blocks}")
+
+
+def _spans(starts: Sequence[int], sizes: Sequence[int]) -> list[tuple[int, int, int]]:
+    """Of each tensor: where its region begins, where its part of a block does, and its bytes in a block."""
+    offsets = accumulate(sizes, initial=0)
+    return list(zip(starts, offsets, sizes, strict=False))
