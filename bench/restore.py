@@ -197,7 +197,7 @@ def main(
     report = Report("Restore against prefill", command, read_environment(SystemClock()), findings)
     show(report, Console())
     if out is not None:
-        write_report(report, out)
+        write_report(report, out, "restore")
 
 
 if __name__ == "__main__":

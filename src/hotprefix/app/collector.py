@@ -1,4 +1,4 @@
-"""Python's collector of cycles, for work that makes hundreds of thousands of objects and no cycle."""
+"""Python's collector of cycles, where hundreds of thousands of objects hold no cycle."""
 
 from __future__ import annotations
 
@@ -16,3 +16,12 @@ def calm_collector() -> Iterator[None]:
         yield
     finally:
         gc.set_threshold(*before)
+
+
+def settle_collector() -> None:
+    """Collect now, and never look again at what is there: modules, the model, the tokenizer.
+
+    A server would else stop all its answers for the time of a look at them, whenever enough has changed.
+    """
+    gc.collect()
+    gc.freeze()

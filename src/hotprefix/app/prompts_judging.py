@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -19,6 +20,7 @@ from hotprefix.app.doctor_options import (
     trouble_told,
     wide_console,
 )
+from hotprefix.app.moments import since_option, unix_seconds, until_option
 from hotprefix.app.prompts_command import (
     FOLDER,
     AsJson,
@@ -111,8 +113,8 @@ def compare_command(
         float, typer.Option("--alpha", min=1e-4, max=0.5, help="Error allowed over all tests.")
     ] = 0.05,
     fewest: Annotated[int, typer.Option("--fewest", min=10, help="Least units of an arm to judge.")] = 30,
-    since: Annotated[float | None, typer.Option("--since", help="From this Unix time on.")] = None,
-    until: Annotated[float | None, typer.Option("--until", help="Before this Unix time.")] = None,
+    since: Annotated[datetime | None, since_option()] = None,
+    until: Annotated[datetime | None, until_option()] = None,
     html: Annotated[
         Path | None, typer.Option("--html", help="Write a page with plots.", dir_okay=False)
     ] = None,
@@ -134,7 +136,9 @@ def compare_command(
         if html is not None:
             require_plotly()
         given = None if scores is None else read_scores(scores, score_column)
-        every = all_calls(logs, load_profiles(profiles_dir), Choice(since, until), profile)
+        every = all_calls(
+            logs, load_profiles(profiles_dir), Choice(unix_seconds(since), unix_seconds(until)), profile
+        )
         calls = prompt_calls(every, name, Unit(unit.value), given)
         found_weights = parse_weights(weights) if weights is not None else _weights(folder, name)
         arms = tuple(found_weights or sorted(calls.table["prompt_version"].unique().to_list()))

@@ -51,7 +51,8 @@ def replay_command(
     traces: Annotated[
         list[Path],
         typer.Argument(
-            help="Files or a folder: Mooncake's JSONL, agent sessions, Azure's CSV, exports of the ledger.",
+            help="Files or a folder: recordings (serve --trace), Mooncake's JSONL, agent sessions, "
+            "Azure's CSV, exports of the ledger.",
             show_default=False,
         ),
     ],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import StrEnum
 from io import StringIO
 from pathlib import Path
@@ -26,6 +26,7 @@ from hotprefix.app.doctor_options import (
     trouble_told,
     wide_console,
 )
+from hotprefix.app.moments import since_option, unix_seconds, until_option
 from hotprefix.base.clock import SystemClock
 from hotprefix.doctor.reading import UnreadableFile
 from hotprefix.doctor.report.figures import Dimension, Report
@@ -42,7 +43,6 @@ hotprefix report answers-*.jsonl.gz --format html --lang zh -o report.html
 [bold]Exit codes[/]  0: done. 1: the hit rate is below --min-hit-rate. 2: a log can't be read.
 """
 
-_FORMATS = ["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S%z"]
 _CALLS, _OUTPUT, _PROMPTS = "Calls", "Output", "Prompts"
 _BELOW = 1
 
@@ -64,15 +64,8 @@ Logs = Annotated[
         show_default=False,
     ),
 ]
-Since = Annotated[
-    datetime | None,
-    typer.Option(
-        "--since", formats=_FORMATS, help="From then on; UTC unless it says so.", rich_help_panel=_CALLS
-    ),
-]
-Until = Annotated[
-    datetime | None, typer.Option("--until", formats=_FORMATS, help="Before then.", rich_help_panel=_CALLS)
-]
+Since = Annotated[datetime | None, since_option(_CALLS)]
+Until = Annotated[datetime | None, until_option(_CALLS)]
 Tenant = Annotated[
     list[str] | None,
     typer.Option("--tenant", help="Only this tenant; give it again for more.", rich_help_panel=_CALLS),
@@ -154,7 +147,7 @@ def report_command(
     from hotprefix.doctor.report.table import Choice
 
     with trouble_told():
-        choice = Choice(_seconds(since), _seconds(until), tuple(tenant or ()), tuple(scene or ()))
+        choice = Choice(unix_seconds(since), unix_seconds(until), tuple(tenant or ()), tuple(scene or ()))
         wishes = Wishes(
             choice=choice,
             by=tuple(dict.fromkeys(by or ())),
@@ -211,9 +204,3 @@ def _write(text: str, output: Path | None) -> None:
         Console(stderr=True).print(f"Wrote {output}.", highlight=False, soft_wrap=True, markup=False)
     elif text:
         sys.stdout.write(text)
-
-
-def _seconds(time: datetime | None) -> float | None:
-    if time is None:
-        return None
-    return (time if time.tzinfo is not None else time.replace(tzinfo=UTC)).timestamp()

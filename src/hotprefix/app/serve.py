@@ -14,6 +14,7 @@ from structlog.typing import FilteringBoundLogger
 
 from hotprefix import __version__
 from hotprefix.api.service import Prompts
+from hotprefix.app.collector import settle_collector
 from hotprefix.app.listen import bind, cannot_listen, url_of
 from hotprefix.app.serving import Serving, loop_factory
 from hotprefix.app.settings import ServeSettings
@@ -96,6 +97,7 @@ def serve_engine(
 
             async def get_ready() -> None:
                 await warm_up(built, prefixes, settings.warm_key, log, bars)
+                settle_collector()
                 if not built.inflight.draining:
                     announce(engine.model, settings, url_of(sock), out)
 

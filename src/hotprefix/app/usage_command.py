@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -15,6 +15,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from hotprefix.app.moments import since_option, unix_seconds, until_option
 from hotprefix.app.state import default_state_dir, ledger_file
 from hotprefix.ledger.errors import LedgerError
 from hotprefix.ledger.export import export
@@ -30,7 +31,6 @@ hotprefix usage --by reason --since 2026-11-01
 hotprefix usage --export usage.parquet --url postgresql://me@db/hotprefix
 """
 
-_FORMATS = ["%Y-%m-%d", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%dT%H:%M:%S%z"]
 _WIDE = 200
 _UNBOUND = 10_000
 _CELLS: dict[str, Callable[[Totals], str]] = {
@@ -62,10 +62,8 @@ Url = Annotated[
     ),
 ]
 By = Annotated[Dimension, typer.Option("--by", help="What the totals are grouped by.")]
-Since = Annotated[
-    datetime | None, typer.Option("--since", formats=_FORMATS, help="From then on; UTC unless it says so.")
-]
-Until = Annotated[datetime | None, typer.Option("--until", formats=_FORMATS, help="Before then.")]
+Since = Annotated[datetime | None, since_option()]
+Until = Annotated[datetime | None, until_option()]
 Export = Annotated[
     Path | None,
     typer.Option("--export", help="Write every request to this .csv or .parquet file.", dir_okay=False),
@@ -83,7 +81,7 @@ def usage_command(
     url: Url = None,
 ) -> None:
     """Show what was used: requests, tokens by class, hit rate and money."""
-    span = Span(_seconds(since), _seconds(until))
+    span = Span(unix_seconds(since), unix_seconds(until))
     out = Console()
     if not out.is_terminal:
         # A pipe has no width: nothing is squeezed for it.
@@ -111,12 +109,6 @@ def _open(url: str | None, state_dir: Path | None) -> LedgerStore:
             "its database with --url."
         )
     return open_store(file)
-
-
-def _seconds(time: datetime | None) -> float | None:
-    if time is None:
-        return None
-    return (time if time.tzinfo is not None else time.replace(tzinfo=UTC)).timestamp()
 
 
 def _tell_export(count: int, file: Path, out: Console, *, as_json: bool) -> None:

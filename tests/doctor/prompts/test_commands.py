@@ -98,6 +98,22 @@ def test_comparing(folder: Path, tmp_path: Path) -> None:
     assert prompts("compare", "greeting", log, "--weights", "v2=50,v1=50").exit_code == 0
 
 
+def test_a_span_is_given_in_dates(folder: Path, tmp_path: Path) -> None:
+    begun(folder)
+    days = (20_000 + n % 4 for n in range(200))
+    documents = [answered(n, f"v{1 + n // 4 % 2}") | {"timestamp": 86_400 * day} for n, day in enumerate(days)]
+    log = written(tmp_path / "calls.jsonl", documents)
+
+    def counted(*words: str) -> int:
+        arms = json.loads(prompts("compare", "greeting", log, "--json", *words).stdout)["arms"]
+        return sum(int(arm["requests"]) for arm in arms)
+
+    assert counted() == 200
+    assert counted("--since", "2024-10-05") == 150
+    assert counted("--since", "2024-10-05", "--until", "2024-10-06T00:00:00Z") == 50
+    assert "--since" in prompts("compare", "greeting", log, "--since", "1728000000").output
+
+
 def test_what_can_not_be_judged_has_a_code_of_its_own(folder: Path, tmp_path: Path) -> None:
     begun(folder)
     log = written(tmp_path / "calls.jsonl", [answered(n, f"v{1 + n % 2}") for n in range(20)])
