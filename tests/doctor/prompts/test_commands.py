@@ -100,8 +100,9 @@ def test_comparing(folder: Path, tmp_path: Path) -> None:
 
 def test_a_span_is_given_in_dates(folder: Path, tmp_path: Path) -> None:
     begun(folder)
-    days = (20_000 + n % 4 for n in range(200))
-    documents = [answered(n, f"v{1 + n // 4 % 2}") | {"timestamp": 86_400 * day} for n, day in enumerate(days)]
+    documents = [
+        answered(n, f"v{1 + n // 4 % 2}") | {"timestamp": 86_400 * (20_000 + n % 4)} for n in range(200)
+    ]
     log = written(tmp_path / "calls.jsonl", documents)
 
     def counted(*words: str) -> int:
