@@ -6,6 +6,7 @@ import json
 import re
 import sys
 import tomllib
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -137,10 +138,12 @@ def test_json_without_measuring(tuned: str, tmp_path: Path) -> None:
 
 
 def test_a_quality_card_is_shown(tuned: str, tmp_path: Path) -> None:
-    whole = card(("u8", Group.PRECISION, 0.00031))
-    (tmp_path / "card.json").write_text(json.dumps(whole.to_json()))
-    code, output = tune("--model", tuned, "--no-measure", "--quality", "card.json")
-    assert (code, "KL 3.1e-04" in output, "card is of small" in output) == (0, True, True)
+    """Another model's says nothing of this one."""
+    other = card(("u8", Group.PRECISION, 0.00031))
+    for whole, is_shown in ((other, False), (replace(other, model=tuned), True)):
+        (tmp_path / "card.json").write_text(json.dumps(whole.to_json()))
+        code, output = tune("--model", tuned, "--no-measure", "--quality", "card.json", "--force")
+        assert (code, "KL 3.1e-04" in output, "card is of small" in output) == (0, is_shown, not is_shown)
 
 
 def test_a_plot_without_plotly_is_told_before_anything_is_measured(

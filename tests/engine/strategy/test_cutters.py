@@ -119,6 +119,13 @@ def test_mixed_keeps_sinks_pins_and_the_last_and_drops_the_worst() -> None:
     assert {0, 1, 2, 3, 50, 51, 52, 53} <= set(run.origins.tolist())
 
 
+def test_mixed_keeps_the_very_last_whatever_it_is_worth() -> None:
+    """A pass may begin with it again, which writes it at the end of the cache."""
+    run = Run(MixedCutter(64, Keepers(0, ()), 0, Router(experts=1, capacity=1.0), SIZE))
+    run.worth[:, 63] = -100.0
+    assert 63 not in run.cut()
+
+
 class TestRouter:
     def test_an_expert_claims_what_only_its_layers_need(self) -> None:
         importance = np.zeros((8, 40), dtype=np.float32)

@@ -14,8 +14,8 @@ from hotprefix.engine.strategy.router import Router
 
 @dataclass(frozen=True, slots=True)
 class MixedCutter:
-    """`budget` tokens. Sinks, pins and the `recent` last ones stay; a tenth of all others goes at a time,
-    those that the `router` chooses least."""
+    """`budget` tokens. Sinks, pins, the `recent` last ones and the very last stay; a tenth of all others
+    goes at a time, those that the `router` chooses least."""
 
     budget: int
     keepers: Keepers
@@ -27,7 +27,8 @@ class MixedCutter:
         origins = cached.origins
         places = np.arange(len(origins), dtype=np.int64)
         is_kept = self.keepers.among(origins)
-        is_kept[len(origins) - self.recent :] = True
+        # The last one may be computed again behind the cut, which puts it at the end of the cache.
+        is_kept[len(origins) - max(1, self.recent) :] = True
         judged = places[~is_kept]
         staying = max(0, len(judged) - evicted_tokens(len(judged), self.block_size))
         is_kept[judged[self.router.choose(cached.importance(judged), staying)]] = True
