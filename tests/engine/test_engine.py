@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from typing import Any
 
@@ -156,12 +156,21 @@ class TestStreams:
 
 class TestLeaving:
     def test_closing_a_stream_early_frees_its_blocks(self) -> None:
-        world = World()
+        world, is_closed = World(), threading.Event()
+        compute = world.model.run
+
+        def after_the_first(rows: Sequence[Row]) -> NDArray[np.float32]:
+            if world.observer.firsts:
+                is_closed.wait(10)  # else a fast model has said all before the client goes
+            return compute(rows)
+
+        world.model.run = after_the_first  # type: ignore[method-assign]
 
         async def main(engine: Engine) -> None:
             async with aclosing(engine.stream(request(PROMPT, None))) as stream:
                 async for _ in stream:
                     break
+            is_closed.set()
             # The next request is served after the abort: whatever the first held is free by then.
             deltas = await collect(engine.stream(request("other", 1, "next")))
             assert deltas[-1].last
