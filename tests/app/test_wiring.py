@@ -19,10 +19,12 @@ from hotprefix.app.wiring import (
     texts,
 )
 from hotprefix.base.clock import SystemClock
+from hotprefix.base.errors import HotprefixError
 from hotprefix.engine.settings import EngineSettings
 from hotprefix.models.manifest import ModelManifest
 from hotprefix.modes.errors import CacheLimitReached
 from hotprefix.modes.named_cache import NamedLimits
+from hotprefix.profiles.loader import load_profiles
 from tests.api.scripted_engine import ScriptedEngine
 
 GRANTS = Grants((), b"secret")
@@ -44,6 +46,20 @@ def test_what_was_not_asked_for_keeps_the_engines_default() -> None:
     )
     assert engine_settings(ServeSettings(cache=False), GRANTS).policy is None
     assert settings.secret == GRANTS.secret
+
+
+def test_how_short_a_kept_text_may_be_follows_the_profile() -> None:
+    profiles = load_profiles()
+
+    def kept(settings: ServeSettings) -> int:
+        return engine_settings(settings.under(profiles.get(settings.profile)), GRANTS).shortest_kept
+
+    assert kept(ServeSettings()) == 128
+    assert kept(ServeSettings(profile="hotprefix")) == 1
+    assert kept(ServeSettings(shortest_kept=0)) == 0
+    assert kept(ServeSettings(shortest_kept=256)) == 256
+    with pytest.raises(HotprefixError, match="counts text from 256 tokens on"):
+        kept(ServeSettings(shortest_kept=257))
 
 
 def test_limits_of_named_caches_are_the_server_s(tmp_path: Path) -> None:

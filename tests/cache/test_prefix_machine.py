@@ -13,6 +13,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from hotprefix.cache.holding import Holding
 from hotprefix.cache.logits import LogitsStore
 from hotprefix.cache.prefix import PrefixCache
+from hotprefix.cache.regulars import Regulars
 from hotprefix.cache.rules import ReuseRules
 from hotprefix.keys.chain import TokenHistory
 from hotprefix.keys.scope import CacheScope
@@ -34,12 +35,13 @@ class CacheMachine(RuleBasedStateMachine):
     granularity = 1
     keep_decoded = True
 
-    @initialize(policy=st.sampled_from(sorted(POLICIES)))
-    def build(self, policy: str) -> None:
+    @initialize(policy=st.sampled_from(sorted(POLICIES)), shortest=st.sampled_from([0, 0, 9, 13]))
+    def build(self, policy: str, shortest: int) -> None:
         self.arena = TrueArena(BLOCKS, BLOCK)
         tree = BlockTree(BLOCK, POLICIES[policy](BLOCKS))
         rules = ReuseRules(BLOCK, self.granularity, self.keep_decoded)
-        self.cache = PrefixCache(BlockPool(BLOCKS), tree, rules, LogitsStore(32 * 4 * 5), self.arena)
+        pool, logits, regulars = BlockPool(BLOCKS), LogitsStore(32 * 4 * 5), Regulars(shortest, most=6)
+        self.cache = PrefixCache(pool, tree, rules, logits, self.arena, regulars=regulars)
         self.open: list[Holding] = []
         self.prompts: dict[int, int] = {}
 

@@ -11,7 +11,7 @@ from tests.kv.trees import history
 
 
 def keys(text: str) -> list[BlockKey]:
-    return SingleFlight.keys(history(text))
+    return history(text).all_keys()
 
 
 def test_the_claims_of_a_prompt_are_its_blocks_and_its_tail() -> None:
@@ -24,7 +24,7 @@ def test_the_claims_of_a_prompt_are_its_blocks_and_its_tail() -> None:
 
 def test_computing_keys_leaves_the_history_alone() -> None:
     tokens = history("aaaabbbbc")
-    SingleFlight.keys(tokens).append(BlockKey(b"x"))
+    tokens.all_keys().append(BlockKey(b"x"))
     assert len(tokens.keys(2)) == 2
 
 

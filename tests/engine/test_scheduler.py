@@ -290,6 +290,26 @@ class TestSingleFlight:
         assert world.model.computed == length + 8 * 2
         assert all(answer.tokens() == world.expected(answer) for answer in answers)
 
+    def test_nobody_waits_for_what_is_not_kept(self) -> None:
+        world = World(400, settings=EngineSettings(shortest_kept=64))
+        answers = [world.submit("the same beginning " + name * 5, 1) for name in "ab"]
+        world.step()
+        assert all(answer.ended for answer in answers)
+        world.run()
+        assert all(answer.tokens() == world.expected(answer) for answer in answers)
+
+    @pytest.mark.parametrize("granularity", [1, 4])
+    @pytest.mark.parametrize("length", [1, 3, 41, 63])
+    def test_identical_short_prompts_are_computed_twice_at_most(self, length: int, granularity: int) -> None:
+        settings = EngineSettings(prefill_chunk=64, mixed_chunk=32, shortest_kept=64)
+        world = World(400, settings=settings, granularity=granularity)
+        answers = [world.submit(long_prompt(length), 1) for _ in range(8)]
+        world.run()
+        assert world.model.computed == 2 * length
+        assert all(answer.tokens() == world.expected(answer) for answer in answers)
+        assert world.submit(long_prompt(length), 1) and not world.run()
+        assert world.model.computed == 2 * length
+
     def test_those_who_come_later_join(self) -> None:
         world = World(400, settings=SMALL)
         world.submit(long_prompt(300), 4)

@@ -15,6 +15,7 @@ from hotprefix.cache.base import KvCache
 from hotprefix.cache.logits import LogitsStore
 from hotprefix.cache.pins import PinBoard
 from hotprefix.cache.prefix import PrefixCache
+from hotprefix.cache.regulars import Regulars
 from hotprefix.cache.rules import ReuseRules
 from hotprefix.cache.tiering import Tiering
 from hotprefix.cache.uncached import UncachedCache
@@ -300,4 +301,5 @@ class World:
         accounts, make = Accounts(reserve), POLICIES[self.settings.policy]
         quotas = QuotaPolicy(lambda: make(self.pool.size), accounts)
         tree, logits = BlockTree(block, quotas.in_force, accounts), LogitsStore(self.settings.logits_bytes)
-        return PrefixCache(self.pool, tree, rules, logits, self.model, quotas)
+        regulars = Regulars(self.settings.shortest_kept)
+        return PrefixCache(self.pool, tree, rules, logits, self.model, quotas, regulars)

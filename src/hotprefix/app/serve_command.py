@@ -128,6 +128,15 @@ NoCache = Annotated[
     bool, typer.Option("--no-cache", rich_help_panel=_CACHE, help="Compute every prompt in full.")
 ]
 Policy = Annotated[CachePolicy, _option(_CACHE, "Which prefixes go first when room is needed.")]
+ShortestKept = Annotated[
+    int | None,
+    _option(
+        _CACHE,
+        "Tokens; shorter text is kept only if it comes again. 0 keeps all. Default: 128, or what --profile "
+        "counts if that is less.",
+        min=0,
+    ),
+]
 Decode = Annotated[
     DecodeMode,
     _option(_CACHE, "exact: what is cached of an answer equals a prefill bit for bit; fast: speed."),
@@ -235,6 +244,7 @@ def serve_command(
     kv_disk_key: KvDiskKey = None,
     no_cache: NoCache = False,
     policy: Policy = CachePolicy.ADAPTIVE,
+    shortest_kept: ShortestKept = None,
     decode: Decode = DecodeMode.FAST,
     profile: ProfileName = DEFAULT_PROFILE,
     profiles_dir: ProfilesDir = None,
@@ -285,6 +295,7 @@ def serve_command(
         kv_disk_key=kv_disk_key,
         cache=not no_cache,
         policy=policy,
+        shortest_kept=shortest_kept,
         decode=decode,
         max_running=max_running,
         max_waiting=max_waiting,

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 
 from hotprefix.app.state import CALIBRATION_FOLDER
+from hotprefix.base.errors import HotprefixError
 from hotprefix.engine.settings import DecodeMode
 from hotprefix.engine.strategy.settings import StrategySettings
 from hotprefix.models.catalogue import DEFAULT_MODEL
 from hotprefix.models.rope_wish import RopeWish
 from hotprefix.modes.named_cache import NamedLimits
 from hotprefix.profiles.loader import DEFAULT_PROFILE
+from hotprefix.profiles.profile import Profile
 from hotprefix.prompt.preprocess.catalogue import StepName
 from hotprefix.tiers.settings import DEFAULT_REDIS, TierSettings
 
+SHORTEST_KEPT = 128
+"""Tokens; what keeping less costs is more than 1 % of the request's time with the default model."""
 TIER_FOLDER = "kv"
 """The disk tier in a state folder."""
 
@@ -83,6 +87,7 @@ class ServeSettings:
     kv_disk_key: Path | None = None
     cache: bool = True
     policy: CachePolicy = CachePolicy.ADAPTIVE
+    shortest_kept: int | None = None
     max_context: int | None = None
     threads: int | None = None
     max_running: int | None = None
@@ -106,6 +111,20 @@ class ServeSettings:
     named: NamedLimits = field(default_factory=NamedLimits)
     warm: tuple[Path, ...] = ()
     warm_key: str | None = None
+
+    def under(self, profile: Profile) -> ServeSettings:
+        """With what its profile leads to: text that the profile counts is never too short to keep.
+
+        Raises `HotprefixError` if it was asked to be.
+        """
+        if self.shortest_kept is None:
+            return replace(self, shortest_kept=min(SHORTEST_KEPT, profile.least))
+        if self.shortest_kept > profile.least:
+            raise HotprefixError(
+                f"--shortest-kept {self.shortest_kept}: the profile {profile.name} counts text from "
+                f"{profile.least:,} tokens on, so that has to be kept. Choose at most {profile.least}."
+            )
+        return self
 
     @property
     def tiers(self) -> TierSettings:

@@ -146,6 +146,7 @@ def engine_settings(settings: ServeSettings, grants: Grants) -> EngineSettings:
         "max_running": settings.max_running,
         "max_waiting": settings.max_waiting,
         "prefill_chunk": settings.prefill_chunk,
+        "shortest_kept": settings.shortest_kept,
     }
     return EngineSettings(
         arena_bytes=settings.kv_arena,

@@ -22,8 +22,9 @@ class Holding:
     | [0, sealed)            | the tree (leased), or a private duplicate     | no             |
     | [sealed, len(table))   | this sequence                                 | yes            |
 
-    `computed` tokens of the history have been computed; `prefilled` of them by prefill passes. All of
-    them but `dropped` have their KV in the table. The table only grows; when room is short, a duplicate
+    `computed` tokens of the history have been computed; `prefilled` of them by prefill passes; while the
+    text is short, `keepable` of them may be kept (see `Regulars`). All of them but `dropped` have their KV
+    in the table. The table only grows; when room is short, a duplicate
     gives way to the tree's block; and strategies may have it cut anew (last when `cut_at` tokens were
     computed), from when on nothing more of it is offered for reuse: what was computed behind a gap is no
     prefix of anything.
@@ -35,6 +36,7 @@ class Holding:
         "cut_at",
         "dropped",
         "history",
+        "keepable",
         "lease",
         "prefilled",
         "private",
@@ -50,6 +52,7 @@ class Holding:
         self.private = set(table[self.sealed :])
         self.computed = reused
         self.prefilled = reused
+        self.keepable = len(history)
         self.dropped = 0
         self.cut_at = -1
         self._origins: NDArray[np.int64] = np.empty(0, dtype=np.int64)

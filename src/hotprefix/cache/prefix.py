@@ -13,6 +13,7 @@ from hotprefix.cache.holding import Holding
 from hotprefix.cache.logits import Logits, LogitsStore
 from hotprefix.cache.lookup import Lookup
 from hotprefix.cache.recut import Places, Recut, RecutPlan
+from hotprefix.cache.regulars import Regulars
 from hotprefix.cache.rules import ReuseRules
 from hotprefix.keys.chain import TOKEN_BYTES, TokenHistory
 from hotprefix.kv.accounts import Limits, Outcome, QuotaMode, protected_blocks
@@ -27,8 +28,8 @@ class PrefixCache:
     """See `KvCache` for the verbs. Owns tree, pool and leases; the bytes move by `copier`.
 
     With `quotas`, whose policy in force must be the tree's, tenants can have floors and ceilings.
-    `on_evicted` are told of every block that makes room, while its bytes are still there,
-    `on_sealed` of every block that can be found from now on.
+    `regulars` say which short prompts are kept. `on_evicted` are told of every block that makes room, while
+    its bytes are still there, `on_sealed` of every block that can be found from now on.
     """
 
     def __init__(
@@ -39,6 +40,7 @@ class PrefixCache:
         logits: LogitsStore,
         copier: BlockCopier,
         quotas: QuotaPolicy | None = None,
+        regulars: Regulars | None = None,
     ) -> None:
         self.pool = pool
         self.tree = tree
@@ -47,6 +49,7 @@ class PrefixCache:
         self.leases = LeaseBook(tree)
         self.lookup = Lookup(tree, rules)
         self.quotas = quotas
+        self.regulars = Regulars() if regulars is None else regulars
         self.evictions = EvictionLog()
         self.on_evicted: list[Callable[[Node], None]] = [self.evictions.evicted]
         self.on_sealed: list[Callable[[Node], None]] = [self.evictions.sealed]
@@ -115,7 +118,9 @@ class PrefixCache:
         if blocks is None:
             raise LogicError("the room that was counted is not there")
         self.tree.touch(plan.nodes if source is None or source.parent is None else (*plan.nodes, source))
-        return Holding(history, [node.block for node in plan.nodes] + blocks, lease, plan.reused)
+        holding = Holding(history, [node.block for node in plan.nodes] + blocks, lease, plan.reused)
+        holding.keepable = self.regulars.meet(history, len(plan.nodes))
+        return holding
 
     def grow(self, holding: Holding, tokens: int) -> bool:
         missing = -(-tokens // self.block_size) - len(holding.table)
@@ -159,7 +164,7 @@ class PrefixCache:
         holding.sealed = full
 
     def keep_logits(self, holding: Holding, logits: Logits) -> None:
-        if holding.dropped:
+        if holding.dropped or self._publishable(holding) < holding.computed:
             return
         self.logits.put(holding.history.key_at(holding.computed), logits)
         if self.rules.granularity > 1:
@@ -168,9 +173,10 @@ class PrefixCache:
 
     def share_tail(self, holding: Holding) -> None:
         """Offer the partial last block as a copy; does nothing if there is none or no room."""
-        length = holding.computed
+        length, lease = holding.computed, self._lease(holding)
         full = length // self.block_size
-        lease = self._lease(holding)
+        if self._publishable(holding) < length:
+            return
         tokens = holding.history.encoded(full * self.block_size, length)
         if not tokens or holding.sealed != full or self._refuses(holding.history, full):
             return
@@ -264,7 +270,8 @@ class PrefixCache:
     def _publishable(self, holding: Holding) -> int:
         if holding.dropped:
             return holding.sealed * self.block_size
-        return holding.computed if self.rules.keep_decoded else holding.prefilled
+        computed = holding.computed if self.rules.keep_decoded else holding.prefilled
+        return self.regulars.limit(holding.history, holding.keepable, computed)
 
     def _insert(self, history: TokenHistory, length: int, parent: Node | None, block: BlockId) -> Node:
         """Seal `block`, which ends the first `length` tokens, and put it behind `parent`."""

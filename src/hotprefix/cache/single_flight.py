@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 
 from hotprefix.base.ids import BlockKey
-from hotprefix.keys.chain import TokenHistory
 
 
 class SingleFlight:
@@ -24,13 +23,6 @@ class SingleFlight:
     def __len__(self) -> int:
         """Blocks claimed."""
         return len(self._owner_of)
-
-    @staticmethod
-    def keys(history: TokenHistory) -> list[BlockKey]:
-        """The claims of a prompt: its full blocks, then its partial last one."""
-        full, rest = divmod(len(history), history.block_size)
-        keys = list(history.keys(full))
-        return [*keys, history.key_at(len(history))] if rest else keys
 
     def leader(self, key: BlockKey) -> Hashable | None:
         """Who computes the block `key` right now."""

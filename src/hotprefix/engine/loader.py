@@ -14,6 +14,7 @@ from hotprefix.cache.base import KvCache
 from hotprefix.cache.logits import LogitsStore
 from hotprefix.cache.pins import PinBoard
 from hotprefix.cache.prefix import PrefixCache
+from hotprefix.cache.regulars import Regulars
 from hotprefix.cache.rules import ReuseRules
 from hotprefix.cache.tiering import Tiering
 from hotprefix.cache.uncached import UncachedCache
@@ -137,7 +138,7 @@ def build_cache(arena: BlockArena, settings: EngineSettings, context: int) -> Kv
     accounts = Accounts(floor_reserve(pool.size, -(-context // kv.block_size), wanted))
     quotas = QuotaPolicy(lambda: make(pool.size), accounts)
     tree = BlockTree(kv.block_size, quotas.in_force, accounts)
-    return PrefixCache(pool, tree, rules, logits, arena, quotas)
+    return PrefixCache(pool, tree, rules, logits, arena, quotas, Regulars(settings.shortest_kept))
 
 
 def reuse_rules(kv: KvFormat, decode: DecodeMode) -> ReuseRules:

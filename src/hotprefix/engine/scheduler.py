@@ -224,7 +224,8 @@ class Scheduler:
         self.running.append(sequence)
         if plan.logits is None:
             shared = plan.reused // self._cache.block_size
-            self._flights.claim(sequence, self._claims(sequence)[shared:])
+            kept = -(-holding.keepable // self._cache.block_size)
+            self._flights.claim(sequence, self._claims(sequence)[shared:kept])
         return True
 
     def _claims(self, sequence: Sequence) -> list[BlockKey]:
@@ -235,7 +236,7 @@ class Scheduler:
         reusable, history = sequence.room.reusable, sequence.history
         if reusable < len(history):
             return history.keys(reusable // history.block_size)
-        return self._flights.keys(history)
+        return history.all_keys()
 
     @property
     def _is_exact(self) -> bool:

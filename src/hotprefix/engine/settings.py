@@ -28,9 +28,10 @@ class EngineSettings:
     `policy` None switches prefix reuse off. `prefill_chunk` is the most that one step computes
     of prompts when nobody decodes, `mixed_chunk` when somebody does: it bounds how long a long
     prompt can delay the next token of others. `logits_bytes` bounds the logits kept for exact
-    repeats. `quotas` are tenants' shares of the cache. `kv_precision` is `auto` (as the processor
-    computes), an OpenVINO type name, or `layered-u8` or `layered-u4`: the first `kv_16bit_layers`
-    layers in 16 bits, the others in the named type. `strategy` says how a request uses the arena.
+    repeats. Text under `shortest_kept` tokens is kept only if it comes again. `quotas` are tenants' shares
+    of the cache. `kv_precision` is `auto` (as the processor computes), an OpenVINO type name, or
+    `layered-u8` or `layered-u4`: the first `kv_16bit_layers` layers in 16 bits, the others in the named
+    type. `strategy` says how a request uses the arena.
     """
 
     arena_bytes: int = 1024 * MIB
@@ -45,6 +46,7 @@ class EngineSettings:
     mixed_chunk: int = 256
     decode: DecodeMode = DecodeMode.FAST
     logits_bytes: int = 64 * MIB
+    shortest_kept: int = 0
     secret: bytes = b""
     quotas: tuple[TenantQuota, ...] = ()
     tiers: TierSettings = field(default_factory=TierSettings)

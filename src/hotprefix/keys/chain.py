@@ -70,6 +70,12 @@ class TokenHistory:
                 self._keys.append(key)
         return self._keys if len(self._keys) == blocks else self._keys[:blocks]
 
+    def all_keys(self) -> list[BlockKey]:
+        """Keys of the full blocks, then of the partial last one if there is one."""
+        full, rest = divmod(len(self), self.block_size)
+        keys = self.keys(full)
+        return [*keys, self.key_at(len(self))] if rest else list(keys)
+
     def parent_key(self, block: int) -> BlockKey:
         """The key that `block` follows: that of the block before it, or a root's."""
         return self.keys(block)[block - 1] if block else self.root

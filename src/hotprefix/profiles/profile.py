@@ -118,6 +118,14 @@ class Profile:
     prices: tuple[PriceRow, ...]
     explicit_models: tuple[str, ...] = ()
 
+    @property
+    def least(self) -> int:
+        """Tokens of the shortest prefix that any mode counts, with any model."""
+        counts = [rules.minimum for rules in (self.implicit, self.explicit, self.session) if rules]
+        for rules in (self.implicit, self.explicit):
+            counts += rules.model_minimums.values() if rules else ()
+        return min(counts, default=0)
+
 
 def _minimum_for(minimums: dict[str, int], model: str, default: int) -> int:
     pattern = best_pattern(minimums, model)
