@@ -15,7 +15,7 @@ from hotprefix.bench.conversation import measure_conversation
 from hotprefix.bench.findings import Finding
 from hotprefix.bench.prefix import measure_prefix
 from hotprefix.bench.scenario import Peer, Tick, Trial
-from hotprefix.bench.short import measure_short
+from hotprefix.bench.short import Round, measure_short, short_finding
 from hotprefix.bench.workload import Sizes, Workload
 from tests.bench.answering import Answering, client_of
 
@@ -34,7 +34,8 @@ SIZES = Sizes(
     own=3,
     out=4,
     rounds=2,
-    quads=4,
+    short_rounds=2,
+    quads=2,
     short_longest=12,
     short_out=2,
 )
@@ -189,3 +190,36 @@ def test_short_goes_abba_with_the_same_prompts_in_both_arms() -> None:
     assert prompts[0] != prompts[2]
     assert all(2 <= len(prompt) <= 12 for prompt in prompts)
     assert len(finding.measures[2].values) == 4
+
+
+def judge(measured: Sequence[Round]) -> Finding:
+    async def play(trial: Trial) -> Finding:
+        trial.progress.task("short", 1)()
+        return short_finding(trial, measured)
+
+    return Stage().run(play)
+
+
+def rounds(*percents: float) -> list[Round]:
+    """Pairs of servers of which the one with a cache takes so many per cent longer, in every quad."""
+    return [Round((0.1 * (1 + p / 100),) * 4, (0.1,) * 4) for p in percents]
+
+
+def test_a_quad_is_two_requests_of_each_arm() -> None:
+    assert Round((3.0, 1.0, 2.0, 2.0), (1.0, 1.0, 4.0, 4.0)).overheads == (100.0, -50.0)
+
+
+def test_pairs_of_servers_cancel_who_was_started_first() -> None:
+    finding = judge(rounds(-1.5, 2.5, -1.4, 2.4))
+    assert finding.targets[0].value == pytest.approx(0.5)
+    assert finding.targets[0].met is True
+    assert finding.facts["its 95 % interval"] == "+0.50 to +0.50"
+    assert finding.facts["pairs of servers"] == "-1.50, +2.50, -1.40, +2.40"
+    worse = judge(rounds(0.9, 2.5, 0.9, 2.5))
+    assert worse.targets[0].met is False
+
+
+def test_one_pair_is_judged_by_its_quads() -> None:
+    finding = judge([Round((0.1, 0.1, 0.1, 0.1, 0.3, 0.3), (0.1,) * 6)])
+    assert finding.targets[0].value == pytest.approx(0.0)
+    assert "median over quads" in finding.about

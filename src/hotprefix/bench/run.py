@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 
@@ -22,7 +22,7 @@ from hotprefix.bench.peer import gguf_of, running_peer
 from hotprefix.bench.prefix import measure_prefix
 from hotprefix.bench.scenario import Progress, Tick, Trial
 from hotprefix.bench.server import serving
-from hotprefix.bench.short import measure_short
+from hotprefix.bench.short import Round, measure_short, short_finding, short_round
 from hotprefix.bench.workload import QUICK, Sizes, Workload
 
 
@@ -33,6 +33,10 @@ class Scenario(StrEnum):
     CONVERSATION = "conversation"
     CONCURRENT = "concurrent"
     SHORT = "short"
+
+
+_ARMS: dict[str, tuple[str, ...]] = {"cached": (), "plain": ("--no-cache",)}
+"""Options that the servers differ by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,26 +83,65 @@ def measure(
     settings: BenchSettings, progress: Progress, clock: Clock, env: Mapping[str, str]
 ) -> Generator[Finding, None, None]:
     """Run the scenarios one after the other; each finding comes as soon as it is there."""
+    has_fresh = settings.urls is None and settings.sizes.short_rounds > 1
+    fresh = {Scenario.SHORT} if has_fresh else set()
+    together = [scenario for scenario in settings.scenarios if scenario not in fresh]
+    if together:
+        yield from _together(together, settings, progress, clock, env)
+    if len(together) < len(settings.scenarios):
+        yield _short(settings, progress, clock)
+
+
+def _together(
+    scenarios: Sequence[Scenario],
+    settings: BenchSettings,
+    progress: Progress,
+    clock: Clock,
+    env: Mapping[str, str],
+) -> Generator[Finding, None, None]:
+    """Scenarios that the same two servers are asked in."""
     with ExitStack() as servers:
-        urls = settings.urls or _start_servers(settings, servers, progress, clock)
-        for scenario in settings.scenarios:
+        urls = settings.urls
+        if urls is None:
+            tick = progress.task("servers", len(_ARMS))
+            urls = _start_servers(settings, servers, tuple(_ARMS), clock, tick)
+        for scenario in scenarios:
             with_peer = settings.peer and scenario in {Scenario.PREFIX, Scenario.CONCURRENT}
             gguf = gguf_of(settings.model, settings.folder, env) if with_peer else None
             yield asyncio.run(_one(settings, scenario, urls, progress, clock, gguf))
 
 
 def _start_servers(
-    settings: BenchSettings, servers: ExitStack, progress: Progress, clock: Clock
+    settings: BenchSettings, servers: ExitStack, order: Sequence[str], clock: Clock, tick: Tick
 ) -> tuple[str, str]:
-    tick = progress.task("servers", 2)
-    urls = []
-    for name, extra in (("cached", ()), ("plain", ("--no-cache",))):
-        options = ["--model", settings.model, *settings.server_options, *extra]
-        urls.append(
-            servers.enter_context(serving(options, settings.folder / f"server-{name}.log", clock)).url
-        )
+    """One of each arm, in this order; their URLs as in `_ARMS`."""
+    urls = {}
+    for name in order:
+        options = ["--model", settings.model, *settings.server_options, *_ARMS[name]]
+        log = settings.folder / f"server-{name}.log"
+        urls[name] = servers.enter_context(serving(options, log, clock)).url
         tick()
-    return urls[0], urls[1]
+    cached, plain = (urls[name] for name in _ARMS)
+    return cached, plain
+
+
+def _short(settings: BenchSettings, progress: Progress, clock: Clock) -> Finding:
+    """Short requests to fresh pairs of servers, either started first by turns."""
+    sizes, work = settings.sizes, _workload(settings, Scenario.SHORT)
+    tick = progress.task("short", sizes.short_rounds * sizes.quads)
+    rounds: list[Round] = []
+
+    async def measured(urls: Sequence[str]) -> Trial:
+        async with AsyncExitStack() as stack:
+            trial = await _trial(settings, stack, urls, work, progress, clock)
+            rounds.append(await short_round(trial, sizes.quads, tick))
+            return trial
+
+    for number in range(sizes.short_rounds):
+        order = tuple(_ARMS) if number % 2 else tuple(_ARMS)[::-1]
+        with ExitStack() as servers:
+            trial = asyncio.run(measured(_start_servers(settings, servers, order, clock, lambda: None)))
+    return short_finding(trial, rounds)
 
 
 async def _one(
@@ -110,25 +153,40 @@ async def _one(
     gguf: Path | None,
 ) -> Finding:
     async with AsyncExitStack() as stack:
-        cached, plain = [await stack.enter_async_context(connect(url, clock)) for url in urls]
-        peer = None
+        work = _workload(settings, scenario)
+        trial = await _trial(settings, stack, urls, work, progress, clock)
         if gguf is not None:
             peer = await stack.enter_async_context(running_peer(gguf, settings.folder / "peer.log"))
-        # Every scenario has work of its own, whatever ran before it.
-        seed = settings.seed * 10 + list(Scenario).index(scenario)
-        trial = Trial(
-            cached=cached,
-            plain=plain,
-            sizes=settings.sizes,
-            work=Workload(seed, settings.sizes.highest_id),
-            progress=progress,
-            seed=settings.seed,
-            judged=not settings.quick,
-            peer=peer,
-        )
-        for client in (cached, plain):
-            await client.run(client.completion(trial.work.ids(64), 4))
+            trial = replace(trial, peer=peer)
         return await _measurer(scenario, clock)(trial)
+
+
+def _workload(settings: BenchSettings, scenario: Scenario) -> Workload:
+    """Every scenario has work of its own, whatever ran before it."""
+    return Workload(settings.seed * 10 + list(Scenario).index(scenario), settings.sizes.highest_id)
+
+
+async def _trial(
+    settings: BenchSettings,
+    stack: AsyncExitStack,
+    urls: Sequence[str],
+    work: Workload,
+    progress: Progress,
+    clock: Clock,
+) -> Trial:
+    """A trial with a server with and one without a cache, which have answered once."""
+    cached, plain = [await stack.enter_async_context(connect(url, clock)) for url in urls]
+    for client in (cached, plain):
+        await client.run(client.completion(work.ids(64), 4))
+    return Trial(
+        cached=cached,
+        plain=plain,
+        sizes=settings.sizes,
+        work=work,
+        progress=progress,
+        seed=settings.seed,
+        judged=not settings.quick,
+    )
 
 
 def _measurer(scenario: Scenario, clock: Clock) -> Callable[[Trial], Awaitable[Finding]]:

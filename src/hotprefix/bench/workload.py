@@ -18,7 +18,8 @@ _WORDS = _COMMON.split()
 class Sizes:
     """How much work a run does. All lengths in tokens, the rest are counts.
 
-    `highest_id` bounds the random token ids; `short_longest` is the longest short prompt.
+    `highest_id` bounds the random token ids; `short_longest` is the longest short prompt. Short requests go
+    to `short_rounds` fresh pairs of servers (one round: to those that run), `quads` times four to each.
     """
 
     highest_id: int = 40_000
@@ -36,7 +37,8 @@ class Sizes:
     own: int = 30
     out: int = 64
     rounds: int = 3
-    quads: int = 150
+    short_rounds: int = 12
+    quads: int = 16
     short_longest: int = 127
     short_out: int = 8
 
@@ -52,6 +54,7 @@ QUICK = Sizes(
     shared=128,
     out=8,
     rounds=1,
+    short_rounds=1,
     quads=6,
 )
 """A run that shows that everything works, in less than a minute; its figures prove nothing."""
