@@ -19,7 +19,7 @@ from hotprefix.prompt.preprocess.catalogue import StepName
 from hotprefix.tiers.settings import DEFAULT_REDIS, TierSettings
 
 SHORTEST_KEPT = 128
-"""Tokens; what keeping less costs is more than 1 % of the request's time with the default model."""
+"""Tokens; a prompt that is shorter is computed about as fast as it could be found."""
 TIER_FOLDER = "kv"
 """The disk tier in a state folder."""
 

@@ -12,10 +12,10 @@ MOST_KEYS = 8192
 class Regulars:
     """Sees to it that text under `shortest` tokens is kept only if it comes again.
 
-    What is kept takes fresh memory, and the next request so finds none that is still in the processor's
-    caches. A short prompt that never returns would pay for that and gain nothing. So its blocks are only
-    noted at first, by key; those that are met again are kept, one by one from the start. Of the keys the
-    last `most` to twice as many are remembered, in two generations. 0 for `shortest` keeps everything.
+    A short prompt that never returns would fill blocks that others could use, and pay for sealing them. So
+    its blocks are only noted at first, by key; those that are met again are kept, one by one from the start.
+    Of the keys the last `most` to twice as many are remembered, in two generations. 0 for `shortest` keeps
+    everything.
     """
 
     def __init__(self, shortest: int = 0, most: int = MOST_KEYS) -> None:
