@@ -19,7 +19,7 @@ from hotprefix.prompt.preprocess.catalogue import StepName
 from hotprefix.tiers.settings import DEFAULT_REDIS, TierSettings
 
 SHORTEST_KEPT = 128
-"""Tokens; a prompt that is shorter is computed about as fast as it could be found."""
+"""Tokens; shorter text gains little from a cache."""
 TIER_FOLDER = "kv"
 """The disk tier in a state folder."""
 
