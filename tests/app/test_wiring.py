@@ -52,7 +52,7 @@ def test_how_short_a_kept_text_may_be_follows_the_profile() -> None:
     profiles = load_profiles()
 
     def kept(settings: ServeSettings) -> int:
-        return engine_settings(settings.under(profiles.get(settings.profile)), GRANTS).shortest_kept
+        return engine_settings(settings.under(profiles), GRANTS).shortest_kept
 
     assert kept(ServeSettings()) == 128
     assert kept(ServeSettings(profile="hotprefix")) == 1
@@ -60,6 +60,9 @@ def test_how_short_a_kept_text_may_be_follows_the_profile() -> None:
     assert kept(ServeSettings(shortest_kept=256)) == 256
     with pytest.raises(HotprefixError, match="counts text from 256 tokens on"):
         kept(ServeSettings(shortest_kept=257))
+    # The Messages routes follow Anthropic's rules, whatever the others do.
+    with pytest.raises(HotprefixError, match="the profile anthropic-2026-09 counts text from 512 tokens on"):
+        kept(ServeSettings(profile="openai-2026-09", shortest_kept=1024))
 
 
 def test_limits_of_named_caches_are_the_server_s(tmp_path: Path) -> None:

@@ -34,8 +34,8 @@ SIZES = Sizes(
     own=3,
     out=4,
     rounds=2,
-    short_rounds=2,
-    quads=2,
+    short_rounds=4,
+    quads=1,
     short_longest=12,
     short_out=2,
 )

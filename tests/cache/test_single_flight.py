@@ -14,20 +14,6 @@ def keys(text: str) -> list[BlockKey]:
     return history(text).all_keys()
 
 
-def test_the_claims_of_a_prompt_are_its_blocks_and_its_tail() -> None:
-    tokens = history("aaaabbbbc")
-    assert keys("aaaabbbbc") == [*tokens.keys(2), tokens.key_at(9)]
-    assert keys("aaaabbbb") == tokens.keys(2)
-    assert keys("a") == [history("a").key_at(1)]
-    assert keys("") == []
-
-
-def test_computing_keys_leaves_the_history_alone() -> None:
-    tokens = history("aaaabbbbc")
-    tokens.all_keys().append(BlockKey(b"x"))
-    assert len(tokens.keys(2)) == 2
-
-
 def test_the_first_to_claim_leads() -> None:
     flights = SingleFlight()
     flights.claim("first", keys("aaaabbbb"))

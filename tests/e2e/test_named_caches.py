@@ -21,6 +21,30 @@ def rules(subject: str) -> dict[str, str]:
     return {"role": "system", "content": f"You know all about {subject}. {lines}"}
 
 
+SHORT = [{"role": "system", "content": "You answer customers of a lamp shop."}]
+
+
+def test_short_prefixes_are_kept_at_once_if_they_are_named_or_warmed(
+    default_model: ModelManifest, tmp_path: Path
+) -> None:
+    warm = tmp_path / "warm.jsonl"
+    entry = [
+        {"role": "system", "content": "You tell the way to the station."},
+        {"role": "user", "content": "Go"},
+    ]
+    warm.write_text(json.dumps({"messages": entry}), encoding="utf-8")
+    with serving(tmp_path / "serve", "--kv-arena", "64M") as server:
+        made = server.client.post("/v1/caches", json={"name": "shop", "messages": SHORT, "pin": True})
+        assert (made.status_code, made.json()["state"]) == (201, "warm")
+    with serving(tmp_path / "serve", "--kv-arena", "64M", "--warm", str(warm)) as server:
+        assert server.client.get("/v1/caches/shop").json()["state"] == "warm"
+        before = server.metric("prefix_cache_hits_total")
+        usage = server.ask(messages=entry, max_tokens=1)["usage"]
+        # The profile counts no hit so short, the engine had it all the same.
+        assert usage["prompt_tokens_details"]["cached_tokens"] == 0
+        assert server.metric("prefix_cache_hits_total") - before == usage["prompt_tokens"]
+
+
 def ask(server: Server, subject: str) -> int:
     """Asks about a subject; tokens that the cache had."""
     question = {"role": "user", "content": "Which shelf?"}

@@ -307,8 +307,31 @@ class TestSingleFlight:
         world.run()
         assert world.model.computed == 2 * length
         assert all(answer.tokens() == world.expected(answer) for answer in answers)
-        assert world.submit(long_prompt(length), 1) and not world.run()
+        world.ask(long_prompt(length), 1)
         assert world.model.computed == 2 * length
+
+    @pytest.mark.parametrize("n", [2, 4])
+    def test_choices_share_a_short_prompt_at_once(self, n: int) -> None:
+        world = World(400, settings=EngineSettings(shortest_kept=64))
+        world.ask(long_prompt(41), 1, n=n, temperature=1.0, seed=3)
+        assert world.model.computed == 41
+
+    def test_a_short_prompt_is_kept_at_once_if_that_is_asked_for(self) -> None:
+        world = World(400, settings=EngineSettings(shortest_kept=64))
+        world.submit(long_prompt(41), 1, keeps_short=True)
+        world.run()
+        world.ask(long_prompt(41), 1)
+        assert world.model.computed == 41
+
+    def test_a_short_request_that_had_to_yield_goes_on_where_it_stopped(self) -> None:
+        computed = []
+        for shortest in (0, 64):
+            world = World(24, settings=EngineSettings(shortest_kept=shortest))
+            answers = [world.submit(long_prompt(30, name), 20) for name in "abc"]
+            world.run()
+            assert all(answer.tokens() == world.expected(answer) for answer in answers)
+            computed.append(world.model.computed)
+        assert computed[0] == computed[1]
 
     def test_those_who_come_later_join(self) -> None:
         world = World(400, settings=SMALL)

@@ -188,6 +188,7 @@ class World:
         n: int = 1,
         tenant: str = "",
         strategy: StrategyChoice | None = None,
+        keeps_short: bool = False,
         **sampling: Any,
     ) -> Answer:
         """Put a request into the line, greedy if not told otherwise."""
@@ -200,6 +201,7 @@ class World:
             n,
             tenant,
             strategy,
+            keeps_short,
         )
         answer = Answer(request)
         self.stepper.enqueue(self.stepper.prepare(request, answer.deltas.append))

@@ -88,3 +88,19 @@ def test_common_tokens_counts_leading_equals(left: list[int], right: list[int]) 
 def test_a_secret_over_64_bytes_is_refused() -> None:
     with pytest.raises(ValueError, match="64"):
         CacheScope("m", "f").root(b"x" * 65)
+
+
+def test_all_keys_are_those_of_the_blocks_and_of_the_tail() -> None:
+    root = CacheScope("model", "format").root()
+    history = TokenHistory(root, range(9), 4)
+    assert history.all_keys() == [*history.keys(2), history.key_at(9)]
+    assert TokenHistory(root, range(8), 4).all_keys() == history.keys(2)
+    assert TokenHistory(root, range(3), 4).all_keys() == [history.key_at(3)]
+    assert TokenHistory(root, (), 4).all_keys() == []
+
+
+def test_all_keys_are_a_list_of_their_own() -> None:
+    for length in (8, 9):
+        history = TokenHistory(CacheScope("model", "format").root(), range(length), 4)
+        history.all_keys().clear()
+        assert len(history.keys(2)) == 2

@@ -102,13 +102,17 @@ class Generation:
     async def _feed(self, job: Job) -> AsyncIterator[tuple[Feed, Account]]:
         engine, inflight = self._service.engine, self._service.inflight
         with ExitStack() as claims:
-            requests = []
+            requests, wishes = [], current_wishes()
+            keeps_short = wishes.keeps_short or job.prefill_only
             for number, turn in enumerate(job.turns):
                 wanted = self._record.request_id if not number else f"{self._record.request_id}.{number}"
                 name = claims.enter_context(inflight.claim(wanted))
                 prompt = turn.prompt.token_ids
-                how = settled(current_wishes().strategy, self._service.strategy, turn.prompt)
-                requests.append(GenerationRequest(name, prompt, job.sampling, job.n, turn.cache_tenant, how))
+                how = settled(wishes.strategy, self._service.strategy, turn.prompt)
+                tenant = turn.cache_tenant
+                requests.append(
+                    GenerationRequest(name, prompt, job.sampling, job.n, tenant, how, keeps_short)
+                )
             self._strategy = requests[0].strategy
             inflight.refuse_if_aborting()
             for request in requests:

@@ -18,9 +18,8 @@ def prefill_with(engine: EngineFront) -> Prefill:
 
     async def prefill(tenant: str, token_ids: Sequence[int]) -> int:
         name = RequestId(f"prefill-{uuid4().hex}")
-        request = GenerationRequest(
-            name, token_ids, Sampling(max_tokens=1, temperature=0.0, ignore_eos=True), tenant=tenant
-        )
+        sampling = Sampling(max_tokens=1, temperature=0.0, ignore_eos=True)
+        request = GenerationRequest(name, token_ids, sampling, tenant=tenant, keeps_short=True)
         known = 0
         async for delta in prefilled(engine.stream(request)):
             if delta.finish_reason is FinishReason.ERROR:

@@ -19,16 +19,21 @@ from hotprefix.prompt.preprocess.catalogue import StepName, parse_steps
 _T = TypeVar("_T")
 PREPROCESS_HEADER = "x-hotprefix-preprocess"
 CACHE_HEADER = "x-hotprefix-cache"
+KEEP_HEADER = "x-hotprefix-keep"
+KEEP_SHORT = "short"
+"""What the header can say: keep the prompt at once, however short it is."""
 
 
 @dataclass(frozen=True, slots=True)
 class Wishes:
     """`preprocess` are the steps to run, None for the server's own; `cache` is a named cache, if any;
-    `strategy` says how the request's own cache is kept, None for the server's way."""
+    `strategy` says how the request's own cache is kept, None for the server's way; with `keeps_short` short
+    prompts are kept at once."""
 
     preprocess: tuple[StepName, ...] | None = None
     cache: str = ""
     strategy: StrategyChoice | None = None
+    keeps_short: bool = False
 
 
 _CURRENT: ContextVar[Wishes | None] = ContextVar("hotprefix.wishes", default=None)
@@ -56,11 +61,18 @@ def current_wishes() -> Wishes:
 
 
 def wishes_of(scope: Scope) -> Wishes:
-    """Raises `InvalidRequest` for a step or a strategy that there is not."""
+    """Raises `InvalidRequest` for what a header can't say."""
     headers = Headers(scope=scope)
     steps = _parsed(headers, PREPROCESS_HEADER, parse_steps)
     strategy = _parsed(headers, STRATEGY_HEADER, parse_choice)
-    return Wishes(steps, headers.get(CACHE_HEADER, "").strip(), strategy)
+    keep = _parsed(headers, KEEP_HEADER, _keep)
+    return Wishes(steps, headers.get(CACHE_HEADER, "").strip(), strategy, keep is not None)
+
+
+def _keep(text: str) -> str:
+    if text.strip().lower() != KEEP_SHORT:
+        raise ValueError(f"it can say '{KEEP_SHORT}', and no more")
+    return KEEP_SHORT
 
 
 def _parsed(headers: Headers, name: str, parse: Callable[[str], _T]) -> _T | None:

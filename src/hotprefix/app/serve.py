@@ -46,7 +46,7 @@ def serve(
     server is ready, a waiting room answers on it.
     """
     profiles = load_profiles(settings.profiles_dir)
-    settings = settings.under(profiles.get(settings.profile))
+    settings = settings.under(profiles)
     prefixes = read_warm_files(settings.warm)
     grants = read_grants(settings)
     with closing(bind(settings.host, settings.port)) as sock, WaitingRoom(sock) as waiting:

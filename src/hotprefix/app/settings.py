@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 
+from hotprefix.api.anthropic.rules import anthropic_rules
 from hotprefix.app.state import CALIBRATION_FOLDER
 from hotprefix.base.errors import HotprefixError
 from hotprefix.engine.settings import DecodeMode
@@ -13,8 +14,7 @@ from hotprefix.engine.strategy.settings import StrategySettings
 from hotprefix.models.catalogue import DEFAULT_MODEL
 from hotprefix.models.rope_wish import RopeWish
 from hotprefix.modes.named_cache import NamedLimits
-from hotprefix.profiles.loader import DEFAULT_PROFILE
-from hotprefix.profiles.profile import Profile
+from hotprefix.profiles.loader import DEFAULT_PROFILE, ProfileBook
 from hotprefix.prompt.preprocess.catalogue import StepName
 from hotprefix.tiers.settings import DEFAULT_REDIS, TierSettings
 
@@ -112,17 +112,22 @@ class ServeSettings:
     warm: tuple[Path, ...] = ()
     warm_key: str | None = None
 
-    def under(self, profile: Profile) -> ServeSettings:
-        """With what its profile leads to: text that the profile counts is never too short to keep.
+    def under(self, profiles: ProfileBook) -> ServeSettings:
+        """With what its profiles lead to: text that one of them counts is never too short to keep.
 
-        Raises `HotprefixError` if it was asked to be.
+        Raises `UnknownProfile`, and `HotprefixError` if text that counts was asked to be too short.
         """
+        served = profiles.get(self.profile)
+        followed = (served, anthropic_rules(served, profiles))
+        counted = [(one.least, one.name) for one in followed if one.least is not None]
+        least, name = min(counted, default=(None, ""))
         if self.shortest_kept is None:
-            return replace(self, shortest_kept=min(SHORTEST_KEPT, profile.least))
-        if self.shortest_kept > profile.least:
+            kept = SHORTEST_KEPT if least is None else min(SHORTEST_KEPT, least)
+            return replace(self, shortest_kept=kept)
+        if least is not None and self.shortest_kept > least:
             raise HotprefixError(
-                f"--shortest-kept {self.shortest_kept}: the profile {profile.name} counts text from "
-                f"{profile.least:,} tokens on, so that has to be kept. Choose at most {profile.least}."
+                f"--shortest-kept {self.shortest_kept}: the profile {name} counts text from {least:,} tokens "
+                f"on, so that has to be kept. Choose at most {least}."
             )
         return self
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import httpx
 
+from hotprefix.api.wishes import KEEP_HEADER, KEEP_SHORT
 from hotprefix.app.warm_file import Prefix
 from hotprefix.base.clock import Clock
 from hotprefix.base.errors import HotprefixError
@@ -80,7 +81,7 @@ async def _asked(
     client: httpx.AsyncClient, method: str, path: str, body: dict[str, object] | None
 ) -> httpx.Response:
     try:
-        response = await client.request(method, path, json=body)
+        response = await client.request(method, path, json=body, headers={KEEP_HEADER: KEEP_SHORT})
     except httpx.HTTPError as error:
         why = str(error).rstrip(".") or type(error).__name__
         raise CannotWarm(f"{client.base_url} can't be reached: {why}. Is the server running?") from None

@@ -83,12 +83,13 @@ def measure(
     settings: BenchSettings, progress: Progress, clock: Clock, env: Mapping[str, str]
 ) -> Generator[Finding, None, None]:
     """Run the scenarios one after the other; each finding comes as soon as it is there."""
-    has_fresh = settings.urls is None and settings.sizes.short_rounds > 1
-    fresh = {Scenario.SHORT} if has_fresh else set()
-    together = [scenario for scenario in settings.scenarios if scenario not in fresh]
+    together = list(settings.scenarios)
+    is_short_apart = settings.urls is None and settings.sizes.short_rounds > 1 and Scenario.SHORT in together
+    if is_short_apart:
+        together.remove(Scenario.SHORT)
     if together:
         yield from _together(together, settings, progress, clock, env)
-    if len(together) < len(settings.scenarios):
+    if is_short_apart:
         yield _short(settings, progress, clock)
 
 

@@ -9,7 +9,7 @@ from statistics import fmean, median
 from hotprefix.bench.client import BenchClient
 from hotprefix.bench.findings import Bound, Chart, ChartKind, Finding, Measure, Series
 from hotprefix.bench.scenario import Tick, Trial
-from hotprefix.bench.stats import bootstrap_mean, bootstrap_median
+from hotprefix.bench.stats import bootstrap_median, interval_of_mean
 
 OVERHEAD_PERCENT = 1.0
 
@@ -29,7 +29,7 @@ class Round:
 
 
 async def measure_short(trial: Trial) -> Finding:
-    """As `short_finding`, with the servers that there are, for good or ill."""
+    """All quads with the trial's own servers."""
     quads = trial.sizes.quads * trial.sizes.short_rounds
     return short_finding(trial, [await short_round(trial, quads, trial.progress.task("short", quads))])
 
@@ -65,19 +65,24 @@ def short_finding(trial: Trial, rounds: Sequence[Round]) -> Finding:
     sizes = trial.sizes
     overheads = tuple(value for one in rounds for value in one.overheads)
     if len(rounds) == 1:
-        overhead, how = median(overheads), "the median over quads"
+        overhead, how = median(overheads), "the median over quads, its interval a 95 % bootstrap"
         low, high = bootstrap_median(overheads, trial.seed)
     else:
         medians = [median(one.overheads) for one in rounds]
-        overhead, how = fmean(medians), f"the mean over {len(rounds)} fresh pairs of servers of their medians"
-        # One that was started first and one that was started second belong together.
-        low, high = bootstrap_mean([total / 2 for total in _pair_sums(medians)], trial.seed)
+        # A round with one server started first and one with the other belong together.
+        both = [total / 2 for total in _pair_sums(medians)]
+        low, high = interval_of_mean(both, trial.seed)
+        overhead = fmean(both)
+        how = (
+            f"the mean over {len(rounds)} fresh pairs of servers of their medians, its interval Student's, "
+            f"95 %, over {len(both)} times two"
+        )
     return Finding(
         name="short",
         title=f"Requests of at most {sizes.short_longest} tokens",
         about=f"Completions over HTTP of 2 to {sizes.short_longest} random tokens never seen before, "
         f"{sizes.short_out} out, one at a time, both servers running, order ABBA; "
-        f"overhead is {how}, its interval a 95 % bootstrap.",
+        f"overhead is {how}.",
         measures=(
             Measure("with cache", "s", tuple(value for one in rounds for value in one.cached)),
             Measure("without cache", "s", tuple(value for one in rounds for value in one.plain)),

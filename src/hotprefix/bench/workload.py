@@ -19,7 +19,8 @@ class Sizes:
     """How much work a run does. All lengths in tokens, the rest are counts.
 
     `highest_id` bounds the random token ids; `short_longest` is the longest short prompt. Short requests go
-    to `short_rounds` fresh pairs of servers (one round: to those that run), `quads` times four to each.
+    to `short_rounds` fresh pairs of servers, an even number above 2, or in one round to those that run; a
+    round has `quads` quads.
     """
 
     highest_id: int = 40_000

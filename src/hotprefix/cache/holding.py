@@ -24,10 +24,9 @@ class Holding:
 
     `computed` tokens of the history have been computed; `prefilled` of them by prefill passes; while the
     text is short, `keepable` of them may be kept (see `Regulars`). All of them but `dropped` have their KV
-    in the table. The table only grows; when room is short, a duplicate
-    gives way to the tree's block; and strategies may have it cut anew (last when `cut_at` tokens were
-    computed), from when on nothing more of it is offered for reuse: what was computed behind a gap is no
-    prefix of anything.
+    in the table. The table only grows; when room is short, a duplicate gives way to the tree's block; and
+    strategies may have it cut anew (last when `cut_at` tokens were computed), from when on nothing more of
+    it is offered for reuse: what was computed behind a gap is no prefix of anything.
     """
 
     __slots__ = (

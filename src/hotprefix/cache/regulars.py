@@ -15,7 +15,7 @@ class Regulars:
     A short prompt that never returns would fill blocks that others could use, and pay for sealing them. So
     its blocks are only noted at first, by key; those that are met again are kept, one by one from the start.
     Of the keys the last `most` to twice as many are remembered, in two generations. 0 for `shortest` keeps
-    everything.
+    everything. `Holding.keepable` carries the verdict; whoever knows better may raise it.
     """
 
     def __init__(self, shortest: int = 0, most: int = MOST_KEYS) -> None:

@@ -64,7 +64,7 @@ class Sampling:
 @dataclass(frozen=True, slots=True)
 class GenerationRequest:
     """One prompt, `n` answers. `tenant` separates caches; it comes from the credential. `strategy` None is
-    the server's."""
+    the server's. `keeps_short`: its prompt is kept at once, however short (see `Regulars`)."""
 
     request_id: RequestId
     prompt_ids: Sequence[int]
@@ -72,6 +72,7 @@ class GenerationRequest:
     n: int = 1
     tenant: str = ""
     strategy: StrategyChoice | None = None
+    keeps_short: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -176,6 +176,8 @@ class Scheduler:
         return self._cache.grow(holding, min(wanted, cutter.budget))
 
     def _preempt(self, sequence: Sequence, batch: Batch) -> None:
+        holding = _holding(sequence)
+        holding.keepable = holding.computed  # it comes again for certain
         self.remove(sequence)
         self.waiting.appendleft(sequence)
         batch.preempted.append(sequence)
@@ -219,6 +221,8 @@ class Scheduler:
         holding = self._cache.open(sequence.history, plan)
         if holding is None:
             return False
+        if sequence.is_kept_at_once:
+            holding.keepable = len(sequence.history)
         sequence.holding = holding
         sequence.ready_logits = plan.logits
         self.running.append(sequence)

@@ -109,6 +109,12 @@ class Sequence:
         return self.strategy.room(len(self.history), max(0, self.limit - self.generated))
 
     @property
+    def is_kept_at_once(self) -> bool:
+        """Whether its prompt is kept however short: it was asked for, or other choices wait for it."""
+        request = self.parent.request
+        return request.keeps_short or request.n > 1
+
+    @property
     def is_decoding(self) -> bool:
         """Whether the next pass is for one token that was drawn."""
         return self.pending == 1 and self.generated > 0

@@ -119,12 +119,12 @@ class Profile:
     explicit_models: tuple[str, ...] = ()
 
     @property
-    def least(self) -> int:
-        """Tokens of the shortest prefix that any mode counts, with any model."""
+    def least(self) -> int | None:
+        """Tokens of the shortest prefix that any mode counts, with any model; None if no mode does."""
         counts = [rules.minimum for rules in (self.implicit, self.explicit, self.session) if rules]
         for rules in (self.implicit, self.explicit):
             counts += rules.model_minimums.values() if rules else ()
-        return min(counts, default=0)
+        return min(counts, default=None)
 
 
 def _minimum_for(minimums: dict[str, int], model: str, default: int) -> int:
