@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import fmean, median
+from typing import NamedTuple
 
 from hotprefix.bench.client import BenchClient
 from hotprefix.bench.findings import Bound, Chart, ChartKind, Finding, Measure, Series
@@ -26,6 +27,15 @@ class Round:
         """One value a quad, in per cent: its two requests with the cache over the same two without."""
         both = zip(_pair_sums(self.cached), _pair_sums(self.plain), strict=True)
         return tuple(100 * (cached / plain - 1) for cached, plain in both)
+
+
+class _Overhead(NamedTuple):
+    """Per cent: the middle value and its interval; `how` says how they were found."""
+
+    middle: float
+    low: float
+    high: float
+    how: str
 
 
 async def measure_short(trial: Trial) -> Finding:
@@ -56,55 +66,57 @@ async def short_round(trial: Trial, quads: int, tick: Tick) -> Round:
 
 
 def short_finding(trial: Trial, rounds: Sequence[Round]) -> Finding:
-    """What rounds with pairs of servers tell together; `trial` is any of theirs.
-
-    Equal processes differ by more than what is looked for, by where their memory happens to lie, and
-    those started first are slower more often than not. So the overhead is the mean over pairs of servers
-    that have been started in either order by turns.
-    """
-    sizes = trial.sizes
+    """What rounds with pairs of servers tell together; `trial` is any of theirs."""
+    sizes, found = trial.sizes, _overhead(rounds, trial.seed)
     overheads = tuple(value for one in rounds for value in one.overheads)
-    if len(rounds) == 1:
-        overhead, how = median(overheads), "the median over quads, its interval a 95 % bootstrap"
-        low, high = bootstrap_median(overheads, trial.seed)
-    else:
-        medians = [median(one.overheads) for one in rounds]
-        # A round with one server started first and one with the other belong together.
-        both = [total / 2 for total in _pair_sums(medians)]
-        low, high = interval_of_mean(both, trial.seed)
-        overhead = fmean(both)
-        how = (
-            f"the mean over {len(rounds)} fresh pairs of servers of their medians, its interval Student's, "
-            f"95 %, over {len(both)} times two"
-        )
     return Finding(
         name="short",
         title=f"Requests of at most {sizes.short_longest} tokens",
         about=f"Completions over HTTP of 2 to {sizes.short_longest} random tokens never seen before, "
         f"{sizes.short_out} out, one at a time, both servers running, order ABBA; "
-        f"overhead is {how}.",
+        f"overhead is {found.how}.",
         measures=(
             Measure("with cache", "s", tuple(value for one in rounds for value in one.cached)),
             Measure("without cache", "s", tuple(value for one in rounds for value in one.plain)),
             Measure("overhead of a quad", "%", overheads),
         ),
-        targets=(trial.target("overhead of the cache", "%", overhead, Bound.AT_MOST, OVERHEAD_PERCENT),),
+        targets=(trial.target("overhead of the cache", "%", found.middle, Bound.AT_MOST, OVERHEAD_PERCENT),),
         charts=(
             Chart(
                 ChartKind.HISTOGRAM,
-                f"Overhead: {overhead:+.2f} % (95 %: {low:+.2f} to {high:+.2f})",
+                f"Overhead: {found.middle:+.2f} % (95 %: {found.low:+.2f} to {found.high:+.2f})",
                 "overhead of a quad, per cent",
                 "quads",
                 (Series("quads", overheads),),
-                marks=(("overhead", overhead), ("low", low), ("high", high)),
+                marks=(("overhead", found.middle), ("low", found.low), ("high", found.high)),
             ),
         ),
         facts={
-            "overhead, per cent": f"{overhead:+.2f}",
-            "its 95 % interval": f"{low:+.2f} to {high:+.2f}",
+            "overhead, per cent": f"{found.middle:+.2f}",
+            "its 95 % interval": f"{found.low:+.2f} to {found.high:+.2f}",
             "pairs of servers": ", ".join(f"{median(one.overheads):+.2f}" for one in rounds),
         },
     )
+
+
+def _overhead(rounds: Sequence[Round], seed: int) -> _Overhead:
+    """Equal processes differ by more than what is looked for, and those started first are slower more often
+    than not. So the overhead is the mean over pairs of servers that were started in either order by turns.
+    """
+    if len(rounds) == 1:
+        quads = rounds[0].overheads
+        return _Overhead(
+            median(quads),
+            *bootstrap_median(quads, seed),
+            "the median over quads, its interval a 95 % bootstrap",
+        )
+    # A round with one server started first and one with the other belong together.
+    both = [total / 2 for total in _pair_sums([median(one.overheads) for one in rounds])]
+    how = (
+        f"the mean over {len(rounds)} fresh pairs of servers of their medians, its interval Student's, "
+        f"95 %, over {len(both)} times two"
+    )
+    return _Overhead(fmean(both), *interval_of_mean(both, seed), how)
 
 
 async def _seconds(client: BenchClient, prompt: list[int], out: int) -> float:
